@@ -3,6 +3,7 @@
 mod study;
 
 use clap::{Args, Parser, Subcommand, value_parser};
+use protocol::method::neighbours::settings;
 use std::path::PathBuf;
 pub use study::{Study, StudyCard, StudyDraft, StudyOf, StudyPropose, StudyShow};
 
@@ -42,9 +43,12 @@ pub struct Simulate {
     /// The job; without it, a job on synthetic patients of four sites
     #[arg(value_name = "JOB.toml")]
     pub job: Option<PathBuf>,
-    /// Folder with one file per site: SITE.csv, SITE.csv.gz or SITE.parquet
+    /// Folder with one file per site: SITE.csv, SITE.csv.gz or SITE.parquet; of judged pairs SITE.pairs.csv as well
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
+    /// Column of the patients' identifiers, which judged pairs name [default: patient, where the study has pairs]
+    #[arg(long, value_name = "COLUMN")]
+    pub patient: Option<String>,
     /// Folder for the results [default: kindred-JOB]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -150,6 +154,9 @@ pub struct JobSimilar {
     /// Your run that compares patients: a metric, a regression or a common forest
     #[arg(long, value_name = "RUN")]
     pub run: String,
+    /// By the run, or anchored: by the risk that its regression predicts, and the reasons
+    #[arg(long, value_name = "BY", default_value = "run")]
+    pub by: By,
     /// The new patients: comma-separated values, one column per feature of the run's job
     #[arg(long, value_name = "FILE")]
     pub new: PathBuf,
@@ -173,12 +180,31 @@ pub struct JobSimilar {
     pub force: bool,
 }
 
+/// By what of a run patients are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct By(pub settings::By);
+
+impl std::str::FromStr for By {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut all = settings::By::ALL.iter();
+        let found = all.find(|(name, _)| *name == text);
+        found
+            .map(|(_, by)| Self(*by))
+            .ok_or_else(|| "wanted run or anchored".to_owned())
+    }
+}
+
 /// `job cluster`.
 #[derive(Debug, Args)]
 pub struct JobCluster {
     /// Your run that compares patients: a metric, a regression or a common forest
     #[arg(long, value_name = "RUN")]
     pub run: String,
+    /// By the run, or anchored: by the risk that its regression predicts, and the reasons
+    #[arg(long, value_name = "BY", default_value = "run")]
+    pub by: By,
     /// The operator's configuration
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,

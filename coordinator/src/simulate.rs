@@ -166,6 +166,8 @@ pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> 
         sites: plan.job.sites.len(),
         dictionary: agents::dictionary(&plan.site_agent, home.path(), &plan.job.text).await?,
         seed: plan.seed,
+        patient: plan.patient(),
+        has_pairs: plan.job.judgements.is_some(),
     };
     let lowered = agents.prepare(&files).await?;
     tell(&lowered);

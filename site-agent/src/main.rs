@@ -8,7 +8,7 @@ use report::{SayError, remark, say, with_causes};
 use site_agent::books::journal;
 use site_agent::books::ledger::{self, KEY_NAME};
 use site_agent::cli::{
-    Cli, Command, Data, Journal, JournalVerify, Policy, PolicyExplain, Serve, Study,
+    Cli, Command, Data, Journal, JournalVerify, Policy, PolicyExplain, Serve, Study, StudyFile,
 };
 use site_agent::config::SiteConfig;
 use site_agent::exit::Exit;
@@ -147,18 +147,24 @@ fn explain(arguments: &PolicyExplain) -> Result<Exit, Box<dyn Error>> {
     })
 }
 
+/// Shows what a study asks of this site.
+fn review(arguments: &StudyFile) -> Result<Exit, Box<dyn Error>> {
+    let config = SiteConfig::open(&arguments.config)?;
+    let study = wire::jobs::draft(&studies::proposed::file(&config, &arguments.study))?;
+    let known = studies::all(&config.folder, &config.site)?;
+    let digest = study.digest();
+    let mut known = known.iter();
+    said(Review {
+        study: &study,
+        config: &config,
+        approved: known.find(|one| one.signed.approval.digest == digest),
+    })
+}
+
 /// Reviews, approves, lists or leaves studies.
 fn study(command: &Study) -> Result<Exit, Box<dyn Error>> {
     match command {
-        Study::Review(arguments) => {
-            let config = SiteConfig::open(&arguments.config)?;
-            let study = studies::proposed::file(&config, &arguments.study);
-            let study = wire::jobs::draft(&study)?;
-            said(Review {
-                study: &study,
-                config: &config,
-            })
-        }
+        Study::Review(arguments) => review(arguments),
         Study::Approve(arguments) => {
             let signed = studies::approve(arguments, driver::now())?;
             let approval = signed.approval;

@@ -186,6 +186,7 @@ fn opened_by_nobody(sites: usize) -> Opening {
         digest: "0".repeat(64),
         introductions: vec![introduction; sites],
         encapsulations: vec![told; sites],
+        left_out: Vec::new(),
     }
 }
 

@@ -72,7 +72,7 @@ fn canonical(table: &FrozenTable) -> Vec<u8> {
 fn same_cohorts(source: &SourceConfig, table: &FrozenTable, jobs: &[&Job]) {
     for job in jobs {
         let whole = read_for_release(source, job, 1, &mut |_| ()).unwrap();
-        let own = table.cohort(source, job, 1).unwrap();
+        let own = table.cohort(source, job, 1, &[]).unwrap();
         assert_eq!(format!("{:?}", own.cohort), format!("{:?}", whole.cohort));
         assert_eq!(own.cohort.patients(), whole.cohort.patients());
         for (own, whole) in own.cohort.columns().iter().zip(whole.cohort.columns()) {

@@ -83,6 +83,10 @@ pub(super) struct Agents {
     pub(super) sites: usize,
     /// The tables `[columns]` of every site.
     pub(super) dictionary: String,
+    /// The column of the patients' identifiers, where one is named.
+    pub(super) patient: Option<String>,
+    /// Whether each site has a file of pairs that physicians have judged.
+    pub(super) has_pairs: bool,
     /// The seed of the run.
     pub(super) seed: u64,
 }
@@ -287,10 +291,19 @@ impl Agents {
                 _ => writeln!(policy, "{key} = true"),
             };
         }
+        let patient = self.patient.as_ref();
+        let patient = patient.map_or_else(String::new, |name| format!("patient = {name:?}\n"));
+        let pairs = match self.has_pairs {
+            true => {
+                let file = data.with_file_name(format!("{site}.pairs.csv"));
+                format!("[pairs]\nfile = {}\n\n", quoted(&file))
+            }
+            false => String::new(),
+        };
         format!(
             "site = \"{site}\"\ncoordinator = \"{}\"\nfolder = \".\"\n\n\
              [tls]\nca = {}\ncertificate = {}\nkey = {}\n\n\
-             [source]\nkind = \"{kind}\"\npath = {}\n\n{}[policy]\n{policy}{given}\n",
+             [source]\nkind = \"{kind}\"\npath = {}\n{patient}\n{}{pairs}[policy]\n{policy}{given}\n",
             self.coordinator,
             file("ca.pem"),
             file("certificate.pem"),

@@ -24,6 +24,8 @@ pub(super) struct Plan {
     pub(super) policy: Option<String>,
     pub(super) site_agent: PathBuf,
     pub(super) data: Option<PathBuf>,
+    /// The column of the patients' identifiers, where it is named.
+    patient: Option<String>,
     pub(super) out: PathBuf,
 }
 
@@ -34,6 +36,13 @@ impl Plan {
         certificate: impl Fn(Party<'_>) -> Option<CertificateFingerprint>,
     ) -> Result<Study, SimulateError> {
         study(&self.draft, certificate)
+    }
+
+    /// The column of the patients' identifiers: judged pairs need one.
+    pub(super) fn patient(&self) -> Option<String> {
+        let usual = self.job.judgements.as_ref();
+        let usual = || usual.map(|_| "patient".to_owned());
+        self.patient.clone().or_else(usual)
     }
 }
 
@@ -83,6 +92,7 @@ pub(super) fn plan(arguments: &Simulate) -> Result<Plan, SimulateError> {
         });
     }
     Ok(Plan {
+        patient: arguments.patient.clone(),
         seed: arguments.seed.unwrap_or(job.seed),
         policy: arguments.policy.as_deref().map(read).transpose()?,
         site_agent: agents::program(arguments.site_agent.as_deref())?,

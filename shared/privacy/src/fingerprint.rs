@@ -94,8 +94,29 @@ impl Fingerprint {
     /// the cohorts whose bits n + 1 has, of which the lowest stands for the first.
     #[must_use]
     pub fn lots(cohorts: &[&Self]) -> Vec<u64> {
-        let mut places = vec![0; cohorts.len()];
         let mut lots = vec![0; (1 << cohorts.len()) - 1];
+        Self::walk(cohorts, |_, member| lots[member - 1] += 1);
+        lots
+    }
+
+    /// The cohort without those who are in exactly so many of `others` as one of the numbers `without` has bits, of which the lowest
+    /// stands for the first of them.
+    #[must_use]
+    pub fn without(&self, others: &[Self], without: &[u32]) -> Self {
+        let cohorts: Vec<&Self> = std::iter::once(self).chain(others).collect();
+        let without: Vec<usize> = without.iter().map(|one| *one as usize).collect();
+        let mut digests = Vec::new();
+        Self::walk(&cohorts, |digest, member| {
+            if member & 1 == 1 && !without.contains(&(member >> 1)) {
+                digests.push(digest);
+            }
+        });
+        Self { digests }
+    }
+
+    /// Visits every digest of these cohorts in order, with the bits of those that have it.
+    fn walk(cohorts: &[&Self], mut visit: impl FnMut(u64, usize)) {
+        let mut places = vec![0; cohorts.len()];
         let next = |places: &[usize]| {
             let heads = cohorts.iter().zip(places);
             heads
@@ -112,9 +133,8 @@ impl Fingerprint {
                     member |= 1 << bit;
                 }
             }
-            lots[member - 1] += 1;
+            visit(least, member);
         }
-        lots
     }
 
     /// The bytes to keep: sorted digests, 8 bytes each, most significant first.

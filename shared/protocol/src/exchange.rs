@@ -26,6 +26,11 @@ pub(crate) trait Asking: Debug {
 
     /// How far it has come.
     fn course(&self) -> Course;
+
+    /// Who is in no sum of the study, where the run finds it out: patterns of who has which outcome.
+    fn left_out(&self) -> &[u32] {
+        &[]
+    }
 }
 
 /// A part of a run: asks every site, exchange after exchange, until it has what it is for.

@@ -14,6 +14,8 @@ pub struct Opening {
     pub introductions: Vec<Introduction>,
     /// What each has told the later ones alone.
     pub encapsulations: Vec<Encapsulations>,
+    /// Who is in no sum of the study, as patterns of who has which outcome: see [`crate::message::card::LeftOut`].
+    pub left_out: Vec<u32>,
 }
 
 impl Opening {

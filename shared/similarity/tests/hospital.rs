@@ -24,7 +24,9 @@ const TOLERANCE: f64 = 2e-7;
 fn classes(part: &Part) -> &Array1<u32> {
     match &part.labels {
         Labels::Classes(classes) => classes,
-        Labels::Pairs(_) => panic!("patients of known classes"),
+        Labels::Pairs(_) | Labels::Judged(_) | Labels::Both { .. } => {
+            panic!("patients of known classes")
+        }
     }
 }
 

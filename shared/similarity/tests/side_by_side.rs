@@ -32,7 +32,9 @@ fn without(parts: &[Part], fold: usize) -> Vec<Part> {
     let of_site = |part: &Part| {
         let classes: Array1<u32> = match &part.labels {
             Labels::Classes(classes) => classes.clone(),
-            Labels::Pairs(_) => panic!("patients of known classes"),
+            Labels::Pairs(_) | Labels::Judged(_) | Labels::Both { .. } => {
+                panic!("patients of known classes")
+            }
         };
         let folds = Folds::stratified(&classes, FOLDS, Seed(1)).unwrap();
         let rows = folds.split(fold).training;

@@ -24,6 +24,8 @@ pub struct SourceConfig {
     pub missing: Vec<String>,
     /// By the job's name of the column.
     pub columns: BTreeMap<String, ColumnMapping>,
+    /// A file of pairs of patients that physicians have judged.
+    pub pairs: Option<PathBuf>,
 }
 
 /// The file or database.
@@ -157,6 +159,7 @@ impl SourceConfig {
             date_format: DateFormat::default(),
             missing: Vec::new(),
             columns: BTreeMap::new(),
+            pairs: None,
         }
     }
 }
@@ -178,6 +181,7 @@ impl SourceConfig {
 /// Reads the tables `source` and `columns`.
 pub(super) fn read(root: &mut Section<'_, '_>, folder: &Path) -> Option<SourceConfig> {
     let columns = columns::read(root);
+    let pairs = root.table("pairs", |section| path(section, "file", folder));
     let source = root.required_table("source", |section| {
         let kind = kind(section, folder);
         let marks = [(".", DecimalMark::Point), (",", DecimalMark::Comma)];
@@ -192,6 +196,7 @@ pub(super) fn read(root: &mut Section<'_, '_>, folder: &Path) -> Option<SourceCo
             date_format: date_format.unwrap_or_default(),
             missing,
             columns,
+            pairs,
         })
     })?;
     if let SourceKind::Csv(csv) = &source.kind

@@ -401,6 +401,19 @@ pub(crate) fn wants_enrolled(job: &Job) -> Option<&Study> {
     }
 }
 
+/// Whether a job wants the pairs of its patients that physicians have judged.
+pub(crate) fn wants_judged(job: &Job) -> bool {
+    match &job.method {
+        Method::Unpsl(settings) => settings.supervision.wants_judgements(),
+        Method::Forest(_)
+        | Method::Regression(_)
+        | Method::Neighbours(_)
+        | Method::Cluster(_)
+        | Method::Compare(_)
+        | Method::Card(_) => false,
+    }
+}
+
 impl SiteRun {
     /// Histograms on the job's grids, cell by cell; the gate gathers small ones.
     fn quantiles(&self) -> Result<Answer, Stop> {

@@ -131,6 +131,13 @@ pub fn run(arguments: &Local) -> Result<LocalRun, LocalError> {
             cohort.with_enrolled(enrolled.map_err(LocalError::Data)?)
         }
     };
+    let cohort = match method::wants_judged(&job) {
+        false => cohort,
+        true => {
+            let judged = source::read_judged(&source).map_err(LocalError::Data)?;
+            cohort.with_judged(&judged).map_err(LocalError::Data)?
+        }
+    };
     for remark in &cohort.remarks {
         report::remark(format_args!("note: {remark}"));
     }

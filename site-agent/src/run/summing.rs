@@ -37,8 +37,10 @@ pub(super) struct Summing {
     masks: Option<Masks>,
     /// Exchanges that this process has answered.
     answered: BTreeSet<u32>,
-    /// How the study opens by this run, as long as nobody has taken it.
-    opening: Option<Opening>,
+    /// Whether the study opens by this run, and nobody has taken how.
+    opens: bool,
+    /// Who is in no sum of the study, as it has opened.
+    left_out: Vec<u32>,
     /// Why nothing more of this run leaves.
     broken: Option<Stop>,
 }
@@ -74,7 +76,10 @@ impl Summing {
             keys: keys.transpose().map_err(|error| unusable(&error))?,
             masks: None,
             answered: BTreeSet::new(),
-            opening: None,
+            opens: false,
+            left_out: opening
+                .as_ref()
+                .map_or_else(Vec::new, |opening| opening.left_out.clone()),
             broken: None,
         };
         if opening.is_some() {
@@ -87,7 +92,13 @@ impl Summing {
 
     /// How the study opens by this run: once, when all sites have told each other their keys.
     pub(super) fn take_opening(&mut self) -> Option<Opening> {
-        self.opening.take()
+        let opens = std::mem::take(&mut self.opens);
+        opens.then(|| self.follower.opening()).flatten()
+    }
+
+    /// Who is in no sum of the study, as it has opened: patterns of who has which outcome.
+    pub(super) fn left_out(&self) -> &[u32] {
+        &self.left_out
     }
 
     /// Holds the run to one cohort: its keys are for it, and with other patients the same masks would cover other numbers.
@@ -219,7 +230,7 @@ impl Summing {
         if let (Some(Request::Encapsulate), Some(own)) = (&asked, &self.keys) {
             let masks = own.masks(&self.acquaintance());
             self.masks = Some(masks.map_err(|error| keys(&error))?);
-            self.opening = self.follower.opening();
+            self.opens = true;
         }
         let own = &record.answers[self.follower.own];
         let is_new = !self.answered.contains(&record.exchange) && own.is_some();

@@ -231,21 +231,24 @@ impl Worker {
         let Some(current) = own.filter(|current| current.run == ask.run) else {
             return Ok(None);
         };
-        let answered = match &ask.request {
+        let mut answered = match &ask.request {
             Request::Introduce => current.introduce(&self.config, &mut self.ledger, ask, now)?,
             Request::Encapsulate => current.encapsulate(&self.config, ask)?,
             Request::Describe => current.describe(&self.config, &mut self.ledger, ask, now)?,
             _ => current.answer(&mut self.ledger, ask)?,
         };
         // The study is open once its counts allow that sums of it are told.
-        let is_open = matches!(&ask.request, Request::Card(CardRequest::Sum(_)));
+        let is_open = matches!(&ask.request, Request::Card(CardRequest::Sum { .. }));
         let study = current.job.as_ref().ok().and_then(|job| job.study.as_ref());
         if let (Some(study), Some(summing)) = (study, &mut current.summing)
             && is_open
             && answered.is_ok()
             && let Some(opening) = summing.take_opening()
         {
-            studies::opened::keep(&self.config.folder, &study.name, &opening)?;
+            match studies::opened::keep(&self.config.folder, &study.name, &opening)? {
+                true => studies::left_out::log(&self.config, &study.name),
+                false => answered = Err(other_patients()),
+            }
         }
         let sealed = answered.unwrap_or_else(|stop| wire::seal(notice(stop)));
         let summing = current.summing.as_mut();
@@ -279,6 +282,8 @@ impl Current {
             Ok(frozen) => frozen,
             Err(refusal) => return Ok(Err(refused(refusal))),
         };
+        let left_out = self.summing.as_ref().map_or(&[][..], Summing::left_out);
+        let frozen = frozen.without(left_out);
         let folder = run_folder(config, &self.run);
         let asks = method::asks(&job, folder.parent().unwrap_or(&folder));
         let known = asks.as_ref().ok().and_then(Option::as_ref);
@@ -324,8 +329,13 @@ impl Current {
         } = read;
         let classes = class_counts(cohort.cohort.outcome(), job.cohort.outcome.kind.horizon());
         let description = described(&cohort, classes);
+        // A metric of judged pairs is of those who are in one.
+        let judged = cohort.judged().map(|judged| {
+            let counts = [judged.members().len(), judged.pairs().len()];
+            counts.into_iter().min().unwrap_or_default() as u64
+        });
         let facts = CohortFacts {
-            patients: description.patients,
+            patients: judged.map_or(description.patients, |few| few.min(description.patients)),
             classes: description.classes.clone(),
             so_far: ledger.so_far(&self.digest),
         };
@@ -348,6 +358,11 @@ impl Current {
             Ok(asks) => asks,
             Err(stop) => return Ok(Err(stop)),
         };
+        let mut description = description;
+        if job.opens_study() {
+            // Who is left out is known later, and a class without them would tell of theirs.
+            description.classes.fill(0);
+        }
         let (rules, secret) = (config.policy.rules(), ledger.secret("forest"));
         let computation = match Computation::new(job, self.seed, cohort, folder, rules, secret) {
             Ok(computation) => computation.holding_out(gate.held_out()),
@@ -417,6 +432,16 @@ impl Admitted {
         ledger.answer(run, question, answered)?;
         Ok(Ok(sealed))
     }
+}
+
+/// The study opens again, and others are left out of it than before.
+fn other_patients() -> Stop {
+    let text =
+        "the study opened before without other patients, and sums over both would tell theirs";
+    Stop::Refused(Refusal {
+        rule: "study".to_owned(),
+        text: text.to_owned(),
+    })
 }
 
 /// All of it into the site's log; little of it to the coordinator.

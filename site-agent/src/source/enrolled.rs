@@ -5,6 +5,7 @@ use super::intake::Intake;
 use super::terms::Terms;
 use super::{CohortProblems, ReadProgress, called, read_source};
 use crate::config::SourceConfig;
+use crate::studies::Lots;
 use protocol::cohort::{CohortSpecification, Feature};
 use protocol::study::{Study, StudyOutcome};
 use similarity::cohort::{Column, Outcome};
@@ -19,8 +20,8 @@ pub struct Enrolled {
     pub columns: Vec<Column>,
     /// The outcomes of the study, in its order.
     pub outcomes: Vec<KnownOutcome>,
-    /// How many of them are in which of the study and those that it renews; none where nobody knows.
-    pub lots: Option<Vec<u64>>,
+    /// Who is in which of the study and those that it renews; none where nobody knows.
+    pub lots: Option<Lots>,
 }
 
 /// An outcome of a study, and who has it.
@@ -46,19 +47,51 @@ impl FrozenTable {
         self.enrolled_by(source, study, Terms::Site { cell_min })
     }
 
-    fn enrolled_by(
+    /// Which rows are of patients of these patterns of who has which outcome of `study`: one mark a row, none where there is no
+    /// pattern.
+    ///
+    /// # Errors
+    /// [`CohortProblems`], of which the coordinator may hear the misfits.
+    pub fn of_patterns(
         &self,
         source: &SourceConfig,
         study: &Study,
-        terms: Terms,
-    ) -> Result<Enrolled, CohortProblems> {
+        cell_min: u64,
+        patterns: &[u32],
+    ) -> Result<Vec<bool>, CohortProblems> {
+        if patterns.is_empty() {
+            return Ok(Vec::new());
+        }
+        let known = self.known((source, Terms::Site { cell_min }), study)?;
+        let mut own = vec![0_u32; self.rows.len()];
+        for (outcome, (rows, _)) in known.iter().enumerate() {
+            rows.iter().for_each(|row| own[*row] |= 1 << outcome);
+        }
+        Ok(own.iter().map(|own| patterns.contains(own)).collect())
+    }
+
+    /// The places of the rows of patients who have each outcome, and the outcome.
+    fn known(
+        &self,
+        (source, terms): (&SourceConfig, Terms),
+        study: &Study,
+    ) -> Result<Vec<(Vec<usize>, Outcome)>, CohortProblems> {
         let known = study.outcomes.iter().map(|outcome| {
             let mut unheard = |_| ();
             let mut intake = intake((source, terms), outcome, &[], &mut unheard);
             self.feed(&mut intake);
             intake.into_outcome()
         });
-        let known: Vec<(Vec<usize>, Outcome)> = known.collect::<Result<_, _>>()?;
+        known.collect()
+    }
+
+    fn enrolled_by(
+        &self,
+        source: &SourceConfig,
+        study: &Study,
+        terms: Terms,
+    ) -> Result<Enrolled, CohortProblems> {
+        let known = self.known((source, terms), study)?;
         let mut has_outcome = vec![false; self.rows.len()];
         for place in known.iter().flat_map(|(places, _)| places) {
             has_outcome[*place] = true;

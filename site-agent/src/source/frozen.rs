@@ -6,7 +6,7 @@ use super::field::Field;
 use super::intake::Intake;
 use super::outcome::retain;
 use super::terms::Terms;
-use super::{CohortProblems, ReadProgress, SiteCohort, read_source, reading::Reading};
+use super::{CohortProblems, ReadProgress, SiteCohort, read_source};
 use crate::config::SourceConfig;
 use fields::Fields;
 use protocol::cohort::CohortSpecification;
@@ -18,6 +18,8 @@ use std::fmt;
 
 /// Rows of which the bytes of a commitment are made at once.
 const ROWS_AT_ONCE: usize = 256;
+/// So many times as many are made ready side by side.
+const BLOCKS_AT_ONCE: usize = 16;
 
 /// Rows of a source, with the names of its columns. It stays at the site.
 #[derive(Clone, PartialEq)]
@@ -154,7 +156,7 @@ impl FrozenTable {
         self.rows.len() as u64
     }
 
-    /// As [`super::read_for_release`], of these rows.
+    /// As [`super::read_for_release`], of these rows but for the marked ones: what the others have is read as if they were there.
     ///
     /// # Errors
     /// [`CohortProblems`], of which the coordinator may hear the misfits.
@@ -163,9 +165,14 @@ impl FrozenTable {
         source: &SourceConfig,
         job: &Job,
         cell_min: u64,
+        left_out: &[bool],
     ) -> Result<SiteCohort, CohortProblems> {
-        self.reading(source, &job.cohort, &super::gridded(job), cell_min)
-            .unless_degenerate()
+        let mut unheard = |_| ();
+        let (called, terms) = (super::called(source), Terms::Site { cell_min });
+        let cohort = (&*job.cohort, &super::gridded(job));
+        let mut intake = Intake::new(source, cohort, terms, called, &mut unheard);
+        self.feed(&mut intake);
+        intake.leaving_out(left_out).finish().unless_degenerate()
     }
 
     /// What tells each of these patients from others: the source's identifier or, where the site names none, a digest of the whole row,
@@ -186,7 +193,7 @@ impl FrozenTable {
         rows.map(identifier).collect()
     }
 
-    /// The bytes that a commitment is of: equal for equal tables alone.
+    /// The bytes that a commitment is of: equal for equal tables alone. Many rows are made ready side by side, and written in order.
     pub fn canonical(&self, write: &mut dyn FnMut(&[u8])) {
         write(&(self.names.len() as u64).to_be_bytes());
         write(&(self.rows.len() as u64).to_be_bytes());
@@ -194,36 +201,25 @@ impl FrozenTable {
             write(&(name.len() as u64).to_be_bytes());
             write(name.as_bytes());
         }
-        let mut bytes = Vec::new();
-        for (row, number) in self.rows.iter().enumerate() {
-            bytes.extend_from_slice(&number.to_be_bytes());
-            self.write_row(row, &mut bytes);
-            if (row + 1) % ROWS_AT_ONCE == 0 {
-                write(&bytes);
-                bytes.clear();
+        let all: Vec<usize> = (0..self.rows.len()).collect();
+        let bytes_of = |rows: &[usize]| {
+            let mut bytes = Vec::new();
+            for row in rows {
+                bytes.extend_from_slice(&self.rows[*row].to_be_bytes());
+                self.write_row(*row, &mut bytes);
             }
+            bytes
+        };
+        for some in all.chunks(BLOCKS_AT_ONCE * ROWS_AT_ONCE) {
+            let blocks: Vec<Vec<u8>> = some.par_chunks(ROWS_AT_ONCE).map(bytes_of).collect();
+            blocks.iter().for_each(|bytes| write(bytes));
         }
-        write(&bytes);
     }
 
     fn write_row(&self, row: usize, bytes: &mut Vec<u8>) {
         self.columns
             .iter()
             .for_each(|column| column.write(row, bytes));
-    }
-
-    fn reading(
-        &self,
-        source: &SourceConfig,
-        cohort: &CohortSpecification,
-        gridded: &HashSet<usize>,
-        cell_min: u64,
-    ) -> Reading {
-        let mut unheard = |_| ();
-        let (called, terms) = (super::called(source), Terms::Site { cell_min });
-        let mut intake = Intake::new(source, (cohort, gridded), terms, called, &mut unheard);
-        self.feed(&mut intake);
-        intake.finish()
     }
 
     /// Reads all rows into `intake`, as their source would.

@@ -44,6 +44,8 @@ pub(super) struct Intake<'p> {
     rows_of_patients: Vec<u64>,
     /// Places of these rows among all.
     places_of_patients: Vec<usize>,
+    /// Patients who are left out whatever they have.
+    excluded: Vec<usize>,
     without_patient: Faults,
     /// Where rows are kept as they are, and nothing else is read.
     recorder: Option<Recorder>,
@@ -101,6 +103,7 @@ impl<'p> Intake<'p> {
             patients: Patients::new(config.patient.is_some()),
             rows_of_patients: Vec::new(),
             places_of_patients: Vec::new(),
+            excluded: Vec::new(),
             without_patient: Faults::default(),
             recorder: None,
             survey: None,
@@ -120,6 +123,15 @@ impl<'p> Intake<'p> {
     /// Looks also at what the columns hold, where a survey is wanted.
     pub(super) fn with_survey(self, survey: Option<Survey>) -> Self {
         Self { survey, ..self }
+    }
+
+    /// Leaves out the patients of the marked rows once all is read.
+    pub(super) fn leaving_out(mut self, rows: &[bool]) -> Self {
+        let is_marked = |place: &usize| rows.get(*place).copied().unwrap_or_default();
+        let patients = self.places_of_patients.iter().enumerate();
+        let marked = patients.filter(|(_, place)| is_marked(place));
+        self.excluded = marked.map(|(patient, _)| patient).collect();
+        self
     }
 
     /// Keeps rows as they are, instead of reading them.
@@ -380,6 +392,7 @@ impl<'p> Intake<'p> {
                 remarks: remarks.clone(),
                 degenerate: None,
                 enrolled: None,
+                judged: None,
             }),
             queries,
             remarks,
@@ -399,6 +412,7 @@ impl<'p> Intake<'p> {
             return Vec::new();
         };
         let mut left_out = outcome.settle();
+        left_out.append(&mut self.excluded);
         left_out.sort_unstable();
         left_out.dedup();
         left_out

@@ -17,6 +17,7 @@ mod field;
 mod found;
 mod frozen;
 mod intake;
+mod judged;
 mod layout;
 mod level;
 mod misfit;
@@ -36,6 +37,7 @@ pub use check::{DataCheck, check};
 pub use dictionary::Dictionary;
 pub use enrolled::{Enrolled, KnownOutcome, read_enrolled};
 pub use frozen::{Freezing, FrozenPatients, FrozenTable};
+pub use judged::Judged;
 pub use misfit::{JobColumn, Misfit, Structure};
 pub use parquet::snapshot;
 pub use patients::Patients;
@@ -47,6 +49,7 @@ use intake::Intake;
 use protocol::job::Job;
 use reading::Reading;
 use similarity::cohort::{Cohort, Column};
+use similarity::learn::unpsl::JudgedPairs;
 use std::collections::HashSet;
 use std::fmt;
 use survey::Survey;
@@ -68,6 +71,8 @@ pub struct SiteCohort {
     degenerate: Option<CohortProblem>,
     /// All patients of the job's study, where its method wants them.
     enrolled: Option<Enrolled>,
+    /// Pairs of its patients that physicians have judged, where its method wants them.
+    judged: Option<JudgedPairs>,
 }
 
 impl SiteCohort {
@@ -81,6 +86,23 @@ impl SiteCohort {
     /// All patients of the job's study, where they were read.
     pub(crate) fn take_enrolled(&mut self) -> Option<Enrolled> {
         self.enrolled.take()
+    }
+
+    /// The same, with the pairs of its patients that physicians have judged.
+    ///
+    /// # Errors
+    /// As [`Judged::place`].
+    pub fn with_judged(mut self, judged: &Judged) -> Result<Self, CohortProblems> {
+        let identifiers = (0..self.patients.len()).map(|patient| self.patients.bytes(patient));
+        let placed = judged.place(identifiers)?;
+        self.remarks.extend(placed.remark);
+        self.judged = Some(placed.pairs);
+        Ok(self)
+    }
+
+    /// Pairs of its patients that physicians have judged, where they were read.
+    pub(crate) fn judged(&self) -> Option<&JudgedPairs> {
+        self.judged.as_ref()
     }
 
     /// Logs where the site's word differs from the job's.
@@ -177,6 +199,50 @@ pub fn read_for_release(
 pub fn read_queries(source: &SourceConfig, job: &Job) -> Result<Queries, CohortProblems> {
     let mut unheard = |_| ();
     read_by(source, job, Terms::Job, Wanted::Queries, &mut unheard).into_queries()
+}
+
+/// Reads the pairs that physicians have judged, where the site has a file of them.
+///
+/// # Errors
+/// [`CohortProblems`] where there is no file, its patients have no identifiers, or it does not fit.
+pub fn read_judged(source: &SourceConfig) -> Result<Judged, CohortProblems> {
+    let (bytes, name) = judged_bytes(source)?;
+    Judged::read(&bytes, &name)
+}
+
+/// The bytes of the file of judged pairs, and what problems call it.
+///
+/// # Errors
+/// As [`read_judged`], but for what the file holds.
+pub fn judged_bytes(source: &SourceConfig) -> Result<(Vec<u8>, String), CohortProblems> {
+    let problem = |name: &str, found: &str, wanted: &str| {
+        let problem = CohortProblem::of_source(name, misfit::Cause::Source, found, wanted);
+        CohortProblems::new(vec![problem])
+    };
+    let Some(path) = &source.pairs else {
+        let wanted = "[pairs] with file = \"PAIRS.csv\" in site.toml";
+        return Err(problem("judged pairs", "no file", wanted));
+    };
+    let name = path.display().to_string();
+    if source.patient.is_none() {
+        let wanted = "patient = \"COLUMN\" in [source], whose identifiers the pairs name";
+        return Err(problem(&name, "patients without identifiers", wanted));
+    }
+    let length = std::fs::metadata(path).map(|file| file.len());
+    match length {
+        Ok(length) if length > judged::LENGTH_MAX => {
+            let wanted = format!("at most {}", judged::LENGTH_MAX);
+            Err(problem(&name, &format!("{length} bytes"), &wanted))
+        }
+        _ => match std::fs::read(path) {
+            Ok(bytes) => Ok((bytes, name)),
+            Err(error) => Err(problem(
+                &name,
+                &error.to_string(),
+                "a file that can be read",
+            )),
+        },
+    }
 }
 
 fn read(

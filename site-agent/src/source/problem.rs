@@ -10,7 +10,7 @@ use protocol::limits::PROBLEMS_MAX;
 use std::fmt;
 
 /// Rows that a problem names.
-const ROWS_NAMED_MAX: usize = 5;
+pub(super) const ROWS_NAMED_MAX: usize = 5;
 
 /// Something that does not fit, for the people at the site.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,6 +157,12 @@ impl CohortProblem {
             wanted: wanted.to_owned(),
             cause,
         }
+    }
+
+    /// The same problem, which is one of these rows.
+    pub(super) fn at(self, rows: Rows) -> Self {
+        let rows = Some(rows);
+        Self { rows, ..self }
     }
 
     /// The same problem found in `rows`.

@@ -3,15 +3,15 @@
 use super::consent::Given;
 use super::sharing::Sharing;
 use super::{
-    APPROVAL, Approved, CONFIGURATION, FOLDER, PATIENTS, SNAPSHOT, STUDY, Signed, all, commitment,
-    own, proposed, with_outcome,
+    APPROVAL, Approved, CONFIGURATION, FOLDER, PAIRS, PATIENTS, SNAPSHOT, STUDY, Signed, all,
+    commitment, own, proposed, with_outcome,
 };
 use crate::books::chain::{ChainError, hexadecimal};
 use crate::books::key;
 use crate::cli::StudyApprove;
 use crate::config::{ConfigError, SiteConfig};
 use crate::source::snapshot;
-use crate::source::{CohortProblems, Freezing, FrozenPatients, FrozenTable};
+use crate::source::{CohortProblems, Freezing, FrozenPatients, FrozenTable, Judged, judged_bytes};
 use privacy::{Fingerprint, Permission, Rules};
 use protocol::study::{Approval, CertificateFingerprint, SignedApproval, Study};
 use protocol::time::Timestamp;
@@ -119,6 +119,7 @@ pub fn approve(asked: &StudyApprove, now: Timestamp) -> Result<SignedApproval, S
         table,
         with_outcome,
     } = freezing.read(&mut |_| ()).map_err(StudyError::Data)?;
+    let pairs = judged(&config, &study, &table)?;
     let patients = Patients::new(&config, &table, &with_outcome)?;
     let sharing = Sharing {
         study: &study,
@@ -134,7 +135,7 @@ pub fn approve(asked: &StudyApprove, now: Timestamp) -> Result<SignedApproval, S
     })?;
     let (snapshot, commitment) = rayon::join(
         || snapshot::to_bytes(&table),
-        || commitment(&random, &text, cell_min, &table),
+        || commitment(&random, (&text, pairs.as_deref()), cell_min, &table),
     );
     let snapshot = snapshot.map_err(|error| StudyError::Snapshot(error.to_string()))?;
     let approval = Approval {
@@ -150,6 +151,7 @@ pub fn approve(asked: &StudyApprove, now: Timestamp) -> Result<SignedApproval, S
     let consents = consents.into_iter().map(|one| (one.file_name(), one.bytes));
     let mut files = patients.files();
     files.extend(consents);
+    files.extend(pairs.map(|bytes| (PAIRS.to_owned(), bytes)));
     files.extend([
         (STUDY.to_owned(), study.text.clone().into_bytes()),
         (CONFIGURATION.to_owned(), text),
@@ -158,6 +160,22 @@ pub fn approve(asked: &StudyApprove, now: Timestamp) -> Result<SignedApproval, S
     ]);
     write(&config, &study, &files)?;
     Ok(signed)
+}
+
+/// The file of pairs that physicians have judged, where the study has such: all its patients are those of the study.
+fn judged(
+    config: &SiteConfig,
+    study: &Study,
+    table: &FrozenTable,
+) -> Result<Option<Vec<u8>>, StudyError> {
+    if study.judgements.is_none() {
+        return Ok(None);
+    }
+    let (bytes, name) = judged_bytes(&config.source).map_err(StudyError::Data)?;
+    let judged = Judged::read(&bytes, &name).map_err(StudyError::Data)?;
+    let identifiers = table.identifiers(&config.source);
+    judged.check(&identifiers).map_err(StudyError::Data)?;
+    Ok(Some(bytes))
 }
 
 /// Who the patients of a study are.

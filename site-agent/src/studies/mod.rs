@@ -3,13 +3,14 @@
 //!
 //! ```text
 //! FOLDER/proposed/       NAME.study.toml
-//! FOLDER/studies/NAME/   study.toml  site.toml  snapshot.parquet  patients  patients.N  approval.json  openings/RUN
+//! FOLDER/studies/NAME/   study.toml  site.toml  snapshot.parquet  pairs.csv  patients  patients.N  approval.json  openings/RUN
 //! ```
 
 mod approve;
 pub mod budget;
 pub mod consent;
 mod ended;
+pub mod left_out;
 pub mod opened;
 pub mod proposed;
 mod renewed;
@@ -21,6 +22,7 @@ mod span;
 pub use approve::{StudyError, approve};
 pub use budget::Budget;
 pub use ended::{close, leave};
+pub use renewed::Lots;
 pub use review::{Listing, Review};
 pub(crate) use run::OF_NO_STUDY;
 pub use run::{Frozen, approved, for_run};
@@ -47,6 +49,7 @@ const STUDY: &str = "study.toml";
 const CONFIGURATION: &str = "site.toml";
 const SNAPSHOT: &str = "snapshot.parquet";
 const PATIENTS: &str = "patients";
+const PAIRS: &str = "pairs.csv";
 const APPROVAL: &str = "approval.json";
 const LEFT: &str = "left";
 const CLOSED: &str = "closed";
@@ -315,10 +318,11 @@ pub(crate) fn to_base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-/// SHA-256 of what hides, the configuration and the patients, hexadecimal. Every part tells its length.
+/// SHA-256 of what hides, the configuration, judged pairs where there are any, and the patients, hexadecimal. Every part tells its
+/// length.
 fn commitment(
     random: &str,
-    configuration: &[u8],
+    (configuration, pairs): (&[u8], Option<&[u8]>),
     cell_min: u64,
     table: &crate::source::FrozenTable,
 ) -> String {
@@ -327,6 +331,10 @@ fn commitment(
     digest.update(cell_min.to_be_bytes());
     digest.update((configuration.len() as u64).to_be_bytes());
     digest.update(configuration);
+    if let Some(pairs) = pairs {
+        digest.update((pairs.len() as u64).to_be_bytes());
+        digest.update(pairs);
+    }
     table.canonical(&mut |bytes| digest.update(bytes));
     hexadecimal(&digest.finalize())
 }

@@ -17,16 +17,33 @@ fn openings(folder: &Path, study: &StudyName) -> PathBuf {
     folder.join(FOLDER).join(study.as_str()).join(OPENINGS)
 }
 
-/// Keeps how a study opened. When this returns, it is on the disk.
+/// Keeps how a study opened. When this returns, it is on the disk. False, and nothing is kept, where it has opened before without other
+/// patients: sums over both would tell those of the patients by whom they differ.
 ///
 /// # Errors
 /// [`ChainError::File`].
-pub fn keep(folder: &Path, study: &StudyName, opening: &Opening) -> Result<(), ChainError> {
+pub fn keep(folder: &Path, study: &StudyName, opening: &Opening) -> Result<bool, ChainError> {
     let openings = openings(folder, study);
+    let known = left_out(&folder.join(FOLDER).join(study.as_str()));
+    let known = known.map_err(|source| file_error(&openings, "read", source))?;
+    if known.is_some_and(|known| known != opening.left_out) {
+        return Ok(false);
+    }
     let path = openings.join(opening.run.as_str());
     private::folder(&openings)
         .and_then(|()| replace(&path, &wire::encode_opening(opening)))
-        .map_err(|source| file_error(&path, "written", source))
+        .map_err(|source| file_error(&path, "written", source))?;
+    Ok(true)
+}
+
+/// Who is in no sum of the study in this folder, by patterns of who has which outcome; none before it has opened.
+pub(super) fn left_out(study: &Path) -> io::Result<Option<Vec<u32>>> {
+    let Some(run) = runs(study)?.pop() else {
+        return Ok(None);
+    };
+    let bytes = fs::read(study.join(OPENINGS).join(run))?;
+    let opening = wire::decode_opening(&bytes).map_err(io::Error::other)?;
+    Ok(Some(opening.left_out))
 }
 
 /// Whether the hospitals of the study in this folder have agreed on keys, and sums of its card were asked.

@@ -12,6 +12,8 @@ pub struct Review<'r> {
     pub study: &'r Study,
     /// The site.
     pub config: &'r SiteConfig,
+    /// The site's approval of it, where it has given one.
+    pub approved: Option<&'r Approved>,
 }
 
 /// The studies of a site.
@@ -26,8 +28,15 @@ pub struct Listing {
 
 impl fmt::Display for Review<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { study, config } = self;
+        let Self {
+            study,
+            config,
+            approved,
+        } = self;
         writeln!(out, "{}: {}\n{}\n", study.name, study.title, study.purpose)?;
+        for sentence in approved.iter().flat_map(|one| one.left_out_here()) {
+            writeln!(out, "{sentence}")?;
+        }
         self.worst(out)?;
         writeln!(
             out,
@@ -66,7 +75,7 @@ impl fmt::Display for Review<'_> {
 impl Review<'_> {
     /// The most that could leave, then what this site's policy says about it.
     fn worst(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { study, config } = self;
+        let Self { study, config, .. } = self;
         let (limits, rules) = (study.limits, config.policy.rules());
         writeln!(out, "The most that can leave, if you approve:")?;
         writeln!(
@@ -87,6 +96,14 @@ impl Review<'_> {
             writeln!(
                 out,
                 "It shares patients with {names:?}: its card first counts the patients of one of them alone, over all hospitals."
+            )?;
+        }
+        if let Some(judgements) = &study.judgements {
+            writeln!(
+                out,
+                "It learns from pairs of patients that physicians have judged ({}): approving copies the file that [pairs] of site.toml \
+                 names. The pairs never leave.",
+                judgements.label
             )?;
         }
         writeln!(out, "Methods:")?;
@@ -118,6 +135,8 @@ impl fmt::Display for Listing {
                 "{}  {state}  at most {} patients  sha256:{}",
                 one.study.name, approval.patients_at_most, approval.digest
             ));
+            let left_out = one.left_out_here().into_iter();
+            lines.extend(left_out.map(|sentence| format!("  {sentence}")));
         }
         for study in &self.waiting {
             let (name, digest) = (&study.name, study.digest());

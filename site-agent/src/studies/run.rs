@@ -1,11 +1,11 @@
 //! What a run reads: the patients that its study has frozen, or a refusal.
 
-use super::renewed;
-use super::{Approved, CONFIGURATION, RULE, SNAPSHOT, commitment, folders, name_of, open};
+use super::renewed::Lots;
+use super::{Approved, CONFIGURATION, PAIRS, RULE, SNAPSHOT, commitment, folders, name_of, open};
 use crate::books::chain::{ChainError, file_error};
 use crate::config::{SiteConfig, SourceConfig};
 use crate::method;
-use crate::source::{CohortProblems, Enrolled, FrozenTable, SiteCohort, snapshot};
+use crate::source::{CohortProblems, Enrolled, FrozenTable, Judged, SiteCohort, snapshot};
 use privacy::Refusal;
 use protocol::job::Job;
 use protocol::study::CertificateFingerprint;
@@ -21,8 +21,12 @@ pub struct Frozen {
     commitment: [u8; 32],
     /// Patients, rounded up to ten, as the site has approved them.
     patients_at_most: u64,
-    /// Counts of patients by which of the earlier studies have them.
-    lots: Vec<u64>,
+    /// Which of the earlier studies have them.
+    lots: Lots,
+    /// Who is in no sum of the study, by patterns of who has which outcome.
+    left_out: Vec<u32>,
+    /// The pairs that physicians had judged, where the study has such.
+    judged: Option<Judged>,
 }
 
 /// Why a job of no study is refused: another roster over the same patients would tell one hospital's sums by subtraction.
@@ -102,7 +106,7 @@ pub fn for_run(
         };
         earlier.push(open(folder, &config.site)?);
     }
-    let lots = renewed::lots(&known, &earlier);
+    let lots = Lots::new(&known, &earlier)?;
     known.read(lots).map(Ok)
 }
 
@@ -112,7 +116,16 @@ impl Frozen {
     /// # Errors
     /// [`CohortProblems`], of which the coordinator may hear the misfits.
     pub fn cohort(&self, job: &Job) -> Result<SiteCohort, CohortProblems> {
-        let cohort = self.table.cohort(&self.source, job, self.cell_min)?;
+        let (source, cell_min) = (&self.source, self.cell_min);
+        let study = job.study.as_deref();
+        let of_patterns =
+            study.map(|study| (self.table).of_patterns(source, study, cell_min, &self.left_out));
+        let left_out = of_patterns.transpose()?.unwrap_or_default();
+        let cohort = self.table.cohort(source, job, cell_min, &left_out)?;
+        let cohort = match (method::wants_judged(job), &self.judged) {
+            (true, Some(judged)) => cohort.with_judged(judged)?,
+            (true, None) | (false, _) => cohort,
+        };
         let Some(study) = method::wants_enrolled(job) else {
             return Ok(cohort);
         };
@@ -127,6 +140,13 @@ impl Frozen {
         self.commitment
     }
 
+    /// The same without those of these patterns, as the study's opening has them.
+    #[must_use]
+    pub fn without(self, left_out: &[u32]) -> Self {
+        let left_out = left_out.to_vec();
+        Self { left_out, ..self }
+    }
+
     /// The number of patients, rounded up to ten, as the site has approved it.
     #[must_use]
     pub fn patients_at_most(&self) -> u64 {
@@ -136,7 +156,7 @@ impl Frozen {
 
 impl Approved {
     /// The frozen patients, as the site committed to them.
-    fn read(&self, lots: Vec<u64>) -> Result<Frozen, ChainError> {
+    fn read(&self, lots: Lots) -> Result<Frozen, ChainError> {
         let read = |name: &str| {
             let path = self.folder.join(name);
             std::fs::read(&path).map_err(|error| file_error(&path, "read", error))
@@ -144,13 +164,20 @@ impl Approved {
         let configuration = read(CONFIGURATION)?;
         let table = snapshot::from_bytes(read(SNAPSHOT)?);
         let table = table.ok_or_else(|| self.broken())?;
-        let found = commitment(&self.random, &configuration, self.cell_min, &table);
+        let pairs = match self.study.judgements {
+            Some(_) => Some(read(PAIRS)?),
+            None => None,
+        };
+        let parts = (configuration.as_slice(), pairs.as_deref());
+        let found = commitment(&self.random, parts, self.cell_min, &table);
         if found != self.signed.approval.commitment {
             return Err(self.broken());
         }
         // What the card tells follows from the patients of other studies too.
         let mut digest = Sha256::new_with_prefix(found);
-        lots.iter().for_each(|lot| digest.update(lot.to_be_bytes()));
+        lots.digest(&mut digest);
+        let judged = pairs.map(|bytes| Judged::read(&bytes, PAIRS)).transpose();
+        let judged = judged.map_err(|_| self.broken())?;
         let text = String::from_utf8(configuration).map_err(|_| self.broken())?;
         let config = SiteConfig::parse(&text, Path::new("")).map_err(|_| self.broken())?;
         Ok(Frozen {
@@ -160,6 +187,8 @@ impl Approved {
             commitment: digest.finalize().into(),
             patients_at_most: self.signed.approval.patients_at_most,
             lots,
+            left_out: Vec::new(),
+            judged,
         })
     }
 

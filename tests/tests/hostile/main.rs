@@ -14,6 +14,7 @@ mod member;
 mod neighbours;
 mod operator;
 mod pads;
+mod parts;
 mod places;
 mod questions;
 mod raw;

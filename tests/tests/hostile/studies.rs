@@ -10,8 +10,8 @@ use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 
-const OUTCOME: &str = "column = \"score\"\nkind = \"numeric\"\n";
-const FEATURE: &str = "[[features]]\nname = \"first_1\"\nkind = \"numeric\"\n";
+pub(super) const OUTCOME: &str = "column = \"score\"\nkind = \"numeric\"\n";
+pub(super) const FEATURE: &str = "[[features]]\nname = \"first_1\"\nkind = \"numeric\"\n";
 pub(super) const METHOD: &str = "name = \"count\"\nmethod = \"regression\"\n";
 
 /// Four hospitals with the default rules, each with 90 patients or fewer who have a score.

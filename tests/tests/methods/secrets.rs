@@ -56,7 +56,7 @@ pub(crate) fn numbers(answer: &Answer) -> usize {
                 |one: &compare::FamilyCounts| one.differences.map_or(0, |all| all.len());
             own.iter().map(|one| 1 + differences(one)).sum()
         }
-        Answer::Card(card::Answer::Lots(_) | card::Answer::Counts(_)) => 0,
+        Answer::Card(card::Answer::Parts(_) | card::Answer::Lots(_) | card::Answer::Counts(_)) => 0,
         Answer::Card(card::Answer::Sums(own)) => {
             2 * own.features.len() + own.outcomes.iter().map(Vec::len).sum::<usize>()
         }

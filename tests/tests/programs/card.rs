@@ -3,7 +3,6 @@
 
 use crate::report_pages;
 use kindred_tests::deployment::{Deployment, SITES, tls_of};
-use kindred_tests::exit::RUN;
 use kindred_tests::programs::{Ran, site_agent};
 use kindred_tests::workspace::{real_data, root, text};
 use serde_json::Value;
@@ -155,10 +154,10 @@ fn the_card_of_a_study_is_the_table_of_the_pooled_rows() {
     assert_eq!(result["status"], "completed");
 }
 
-/// Nobody hears how many they are.
+/// The table is that of the others.
 #[test]
-fn outcomes_that_differ_in_few_patients_end_the_run_by_their_names() {
-    // Of whom the disease is known, and death, five have no score more than before.
+fn few_patients_by_whom_outcomes_differ_are_left_out_of_the_card() {
+    // Five have a disease, and neither a score nor follow-up.
     let few = |row: usize, fields: &mut Vec<String>| {
         if (60..65).contains(&row) {
             fields[7] = "0".to_owned();
@@ -168,14 +167,17 @@ fn outcomes_that_differ_in_few_patients_end_the_run_by_their_names() {
     };
     let mut deployment = hospitals(made_up(few), COLUMNS, "patient = \"patient\"\n");
     approve(&mut deployment, MADE_UP);
-    let ran = submit(&deployment);
-    ran.must_fail(
-        RUN,
-        &["the study's outcomes \"disease\", \"death\" and \"score\" differ in fewer than 20 patients \
-           (those with \"disease\" and without \"death\" and \"score\"): leave one out, or join their levels"],
-    );
+    submit(&deployment).must_succeed();
     let folder = deployment.home.join("card");
-    assert!(!folder.join("card.json").exists());
+    let card = json(&folder.join("card.json"));
+    let all = expected("made_up")["groups"][0]["patients"].clone();
+    assert_eq!(card["left_out"], 10);
+    assert_eq!(
+        card["patients"].as_u64().unwrap() + 5,
+        all.as_u64().unwrap()
+    );
+    let page = fs::read_to_string(folder.join("report.html")).unwrap();
+    assert!(page.contains("Up to 10 more patients are in no run of the study"));
 }
 
 #[test]

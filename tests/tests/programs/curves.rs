@@ -4,7 +4,8 @@
 //! `../../reference/regression/splines.R` made the numbers.
 
 use super::regression::{
-    DAYS, ILL, SCORE, are_close, category, column, deal, floats, job, reference, simulated,
+    DAYS, ILL, SCORE, are_close, category, column, deal, floats, job, of_400_days, reference,
+    simulated,
 };
 use kindred_tests::exit::{RUN, USAGE};
 use kindred_tests::programs::{Home, site_agent};
@@ -108,8 +109,14 @@ fn left_as_in_r(home: &Home, wanted: &Value) {
 #[test]
 fn splines_of_patients_without_a_missing_value_are_those_of_r() {
     let (home, wanted) = (patients(usual), of_r());
-    for (outcome, name) in [(SCORE, "linear"), (ILL, "logistic"), (DAYS, "cox")] {
-        simulated(&home, &job(outcome, &features(), "")).must_succeed();
+    let fits = [
+        (SCORE, "", "linear"),
+        (ILL, "", "logistic"),
+        (DAYS, "", "cox"),
+        (&of_400_days(), "baseline = \"common\"", "common"),
+    ];
+    for (outcome, settings, name) in fits {
+        simulated(&home, &job(outcome, &features(), settings)).must_succeed();
         is_that_of_r(&home, &wanted[name]);
         let splines = told(&home)["splines"].clone();
         for (spline, knots) in splines.as_array().unwrap().iter().zip(lines("knots.csv")) {

@@ -198,7 +198,8 @@ fn after(answer: Option<&Answer>) -> Option<Answer> {
                 differences: Some([NUMBER; 5]),
             }]))
         }
-        Answer::Compare(_) => Answer::Card(card::Answer::Lots(vec![COUNT])),
+        Answer::Compare(_) => Answer::Card(card::Answer::Parts(vec![COUNT])),
+        Answer::Card(card::Answer::Parts(_)) => Answer::Card(card::Answer::Lots(vec![COUNT])),
         Answer::Card(card::Answer::Lots(_)) => {
             let feature = card::FeatureCounts {
                 levels: vec![COUNT],
@@ -383,6 +384,7 @@ fn an_answer_shows_its_kind_alone_in_every_wrapping() {
         "agreement",
         "marks",
         "comparison",
+        "card_parts",
         "card_lots",
         "card_counts",
         "card_sums",

@@ -10,7 +10,7 @@ use privacy::ErrorSums;
 use protocol::assessment::{Assessment, ErrorMeasure, EvaluationCounts, RuleErrors};
 use protocol::failure::Code;
 use protocol::job::Job;
-use protocol::message::regression::{Answer as Own, Evaluating, Request as Asked, Sums};
+use protocol::message::regression::{Answer as Own, Evaluating, Finishing, Request as Asked, Sums};
 use protocol::message::{Answer, PairCounts, Request, SecondMoments};
 use protocol::method::{Method, Model};
 use protocol::progress::Ending;
@@ -145,7 +145,7 @@ impl Played for Regressions {
                 };
                 Answer::Regression(Own::Proportionality(sums))
             }
-            Asked::Finish(point) => Answer::Assessed(judged(site, point)),
+            Asked::Finish(finishing) => Answer::Assessed(judged(site, &finishing.point)),
         }
     }
 
@@ -162,7 +162,7 @@ impl Played for Regressions {
     fn sent(&mut self, _: usize, _: u32, request: &Request) -> Option<String> {
         match request {
             Request::Regression(Asked::Evaluate(point)) => self.point = Some(point.clone()),
-            Request::Regression(Asked::Finish(point)) => {
+            Request::Regression(Asked::Finish(Finishing { point, .. })) => {
                 let found = Array1::from(point.at.to_vec());
                 let wanted = self.wanted(point)?;
                 let away = (&found - &wanted)
@@ -200,7 +200,11 @@ impl Regressions {
         };
         let penalty = Array1::from_shape_fn(point.at.len(), |column| {
             let before = point.at.len() - point.design.rows.len();
-            if column < before { 0.0 } else { settings.ridge }
+            if column < before {
+                0.0
+            } else {
+                settings.ridge.first()
+            }
         });
         // From somewhere near: hazards of 1 are far from any.
         let cells = point.design.cells.len();
@@ -412,10 +416,54 @@ fn sums_that_no_patients_have_end_the_run() {
     }
 }
 
+/// What the hospitals have approved, in tens, is known before anything is summed.
+#[test]
+fn a_run_with_more_patients_than_hospitals_have_approved_is_void() {
+    let text = job(&Wish {
+        survival: false,
+        common: false,
+        sites: 3,
+        selection: "none",
+    });
+    let (own, study) = of_job(&Job::parse(&text).unwrap(), "researcher").unwrap();
+    let of_study = Study::parse(&by_nobody(&study)).unwrap().join(&own);
+    // The sites have 48, 56 and 64 patients: 168 in all. The first and the last have approved 50 and 70 at most, the second as many as here.
+    for (approved, is_void) in [(48, false), (47, true)] {
+        let mut world = World::<Regressions>::new(1, CALM, &of_study);
+        APPROVED.set(approved);
+        world.miscounts = Some(Liar {
+            site: 1,
+            from: 1,
+            lie: |answer| {
+                let mut answer = answer.clone();
+                if let Answer::Introduced(introduction) = &mut answer {
+                    introduction.patients_at_most = APPROVED.get();
+                }
+                answer
+            },
+        });
+        assert_eq!(world.drive(), None);
+        let ending = world.ending.clone().expect("an ending");
+        match (&ending, is_void) {
+            (Ending::Failed(failure), true) => {
+                assert_eq!(failure.code, Code::Sum, "{failure:?}");
+                let wanted =
+                    "found more patients than the hospitals have approved. The run is void";
+                assert!(failure.text.starts_with(wanted), "{}", failure.text);
+                assert!(failure.text.contains("kindred-site-agent study audit "));
+                assert_eq!(world.records().len(), 4);
+            }
+            (Ending::Failed(_), false) => assert!(world.records().len() > 4, "{ending:?}"),
+            (_, is_void) => assert!(!is_void, "{ending:?}"),
+        }
+    }
+}
+
 type Lie = fn(&mut Sums);
 thread_local! {
     /// The lie under way: the world takes a function that knows nothing else.
     static WHICH: std::cell::Cell<Lie> = const { std::cell::Cell::new(|_| ()) };
+    static APPROVED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
 #[test]

@@ -331,6 +331,14 @@ fn a_silent_member_is_waited_for_by_name_for_as_long_as_it_takes() {
     }
 }
 
+#[test]
+fn a_run_whose_site_is_away_for_an_hour_leaves_the_bits_of_the_undisturbed_one() {
+    for (seed, consensus) in [(1, "admm"), (2, "accelerated")] {
+        let text = job(consensus, 3, 12, 1.5, 1e-14);
+        world::an_hour_away_leaves_the_bits::<Quadratics>(seed, &text);
+    }
+}
+
 impl Played for Quadratics {
     fn new(job: &Job) -> Self {
         let Method::Unpsl(settings) = &job.method else {

@@ -1,10 +1,13 @@
 //! Which patients a job wants, and what of them: the outcome and the features, as every party reads them alike.
 
+mod judgements;
 mod read;
 mod treatment;
 mod value;
 
 use crate::message::ColumnMoments;
+pub use judgements::Judgements;
+pub(crate) use judgements::read as judgements;
 pub(crate) use read::{features, lines_alone, outcome};
 pub use treatment::{GriddedColumn, Grids};
 pub use value::{Value, age, is_plausible};

@@ -2,7 +2,7 @@
 
 mod read;
 
-use crate::cohort::{CohortSpecification, Grids};
+use crate::cohort::{CohortSpecification, Grids, Judgements};
 use crate::method::Method;
 use crate::name::SiteName;
 use crate::study::Study;
@@ -25,6 +25,8 @@ pub struct Job {
     pub seed: u64,
     /// Which patients, and what of them.
     pub cohort: Arc<CohortSpecification>,
+    /// Pairs of them that physicians have judged, where the study has such.
+    pub judgements: Option<Judgements>,
     /// How patients are compared.
     pub method: Method,
     /// How finely the sites say what they add to a sum.

@@ -1,7 +1,7 @@
 //! From TOML to [`Job`].
 
 use super::Job;
-use crate::cohort::{self, CohortSpecification, Feature, OutcomeSpecification};
+use crate::cohort::{self, CohortSpecification, Feature, Judgements, OutcomeSpecification};
 use crate::document::{self, DocumentErrors, Section};
 use crate::limits::{
     ANSWERS_MEGABYTES, ANSWERS_MEGABYTES_MAX, JOB_LENGTH_MAX, SITES_MAX, SUMMED_SITES_MIN,
@@ -87,8 +87,11 @@ fn job(
         }
     };
     let roster = (sites.len(), study.as_ref());
-    let method =
-        named_method.and_then(|name| Method::read(name, root, outcome.as_ref(), &features, roster));
+    let judgements = judgements(root, study.as_ref());
+    let method = named_method.and_then(|name| {
+        let cohort = (outcome.as_ref(), features.as_slice());
+        Method::read(name, root, cohort, roster, judgements.as_ref())
+    });
     if let (Some(study), Some(method)) = (&study, &method)
         && !is_of_all
         && let Err(outside) = study.allows(method.name())
@@ -106,6 +109,7 @@ fn job(
             outcome: outcome?,
             features,
         }),
+        judgements,
         method: method?.precisely(precision),
         precision,
         study: study.map(Arc::new),
@@ -144,6 +148,18 @@ fn of_the_study(root: &mut Section<'_, '_>, precision: Precision) -> Precision {
         root.problem("precision", "the job's own", "none: the study decides it");
     }
     precision
+}
+
+/// The judged pairs that a study declares, which no job of it changes, or the job's own.
+fn judgements(root: &mut Section<'_, '_>, study: Option<&Study>) -> Option<Judgements> {
+    let Some(study) = study else {
+        return cohort::judgements(root);
+    };
+    if root.has("pairs") {
+        root.pass_over(&["pairs"]);
+        root.problem("pairs", "the job's own", "none: the study decides it");
+    }
+    study.judgements.clone()
 }
 
 /// The first outcome and all features of a study, where the method is of all of it.

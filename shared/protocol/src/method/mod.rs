@@ -17,7 +17,8 @@ pub mod unpsl;
 
 use crate::assessment::Assessment;
 use crate::cohort::{
-    self, CohortSpecification, Feature, Grids, MissingShare, OutcomeSpecification, Value,
+    self, CohortSpecification, Feature, Grids, Judgements, MissingShare, OutcomeSpecification,
+    Value,
 };
 use crate::document::Section;
 use crate::exchange::{Asking, Closed, Course, Turn};
@@ -133,9 +134,9 @@ impl Method {
     pub(crate) fn read(
         name: &'static str,
         root: &mut Section<'_, '_>,
-        outcome: Option<&OutcomeSpecification>,
-        features: &[Feature],
+        (outcome, features): (Option<&OutcomeSpecification>, &[Feature]),
         (sites, study): (usize, Option<&Study>),
+        judgements: Option<&Judgements>,
     ) -> Option<Self> {
         let method = if name == Self::NAMES[0] {
             root.required_table(name, |section| Some(UnpslSettings::read(section)))
@@ -166,6 +167,7 @@ impl Method {
                 cohort::lines_alone(root, features);
                 unpsl::settings::check(root, outcome);
                 unpsl::settings::check_rank(root, settings, features);
+                unpsl::supervision::check(root, settings, judgements.is_some());
             }
             (Some(Self::Forest(settings)), Some(outcome)) => {
                 cohort::lines_alone(root, features);
@@ -327,13 +329,17 @@ impl Model {
     pub fn course(&self) -> Course {
         match self {
             Self::Unpsl(model) => model.course(),
-            Self::Forest(_) => Course::default(),
+            Self::Forest(_) | Self::Card(_) => Course::default(),
             Self::Regression(model) => model.course(),
             Self::Neighbours(model) => model.course(),
             Self::Cluster(model) => model.course(),
             Self::Compare(model) => model.course(),
-            Self::Card(_) => Course::default(),
         }
+    }
+
+    /// Whether it predicts a risk that is a sum over the features, at which a distance can be anchored.
+    pub(super) fn has_anchor(&self) -> bool {
+        matches!(self, Self::Regression(_))
     }
 
     /// Whether anything was learnt, where sites have `assessed` it or not.
@@ -371,7 +377,6 @@ impl Model {
     pub fn coordinates(&self, cohort: &CohortSpecification) -> Result<usize, Unplaced> {
         let coordinates = match self {
             Self::Unpsl(model) => model.metric.as_ref().map_or(0, |metric| metric.ncols()),
-            // One a feature, straight or curved.
             Self::Regression(model) if !model.coefficients.is_empty() => cohort.features.len(),
             Self::Forest(model) if model.forest.is_some() => {
                 places::coordinates(cohort.features.len())
@@ -383,10 +388,9 @@ impl Model {
             | Self::Compare(_)
             | Self::Card(_) => 0,
         };
-        match coordinates {
-            0 => Err(Unplaced::Nothing),
-            coordinates => Ok(coordinates),
-        }
+        (coordinates > 0)
+            .then_some(coordinates)
+            .ok_or(Unplaced::Nothing)
     }
 
     /// Where it places patients of elsewhere, who have these values in the features of `cohort`.

@@ -71,7 +71,8 @@ impl Run {
         &self.encapsulations
     }
 
-    /// What later runs of the study begin with, once all sites have told each other their keys. `digest` is this run's.
+    /// What later runs of the study begin with, once all sites have told each other their keys and who has which outcome. `digest` is
+    /// this run's.
     #[must_use]
     pub fn opening(&self, digest: &str) -> Option<Opening> {
         let introductions = self.introductions.iter().cloned();
@@ -81,6 +82,7 @@ impl Run {
             digest: digest.to_owned(),
             introductions: introductions.collect::<Option<_>>()?,
             encapsulations: encapsulations.collect::<Option<_>>()?,
+            left_out: self.work.asking().left_out().to_vec(),
         })
     }
 }

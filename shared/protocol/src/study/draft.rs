@@ -152,6 +152,7 @@ pub fn of_job(job: &Job, operator: &str) -> Result<(String, String), DraftError>
         if let Some(heading) = heading(line) {
             part = match heading {
                 "outcome" => Part::Outcome,
+                "pairs" => Part::Study,
                 heading if heading.split('.').next() == Some("features") => Part::Study,
                 _ => Part::Settings,
             };
@@ -230,6 +231,7 @@ fn is_same(job: &Job, own: &str, study: &str) -> bool {
             && again.sites == job.sites
             && again.method == job.method
             && again.precision == job.precision
+            && again.judgements == job.judgements
     })
 }
 

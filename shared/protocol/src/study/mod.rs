@@ -8,7 +8,7 @@ mod outcome;
 mod read;
 mod state;
 
-use crate::cohort::{CohortSpecification, Feature, OutcomeSpecification};
+use crate::cohort::{CohortSpecification, Feature, Judgements, OutcomeSpecification};
 use crate::document::{Section, list, nearest_hint};
 use crate::name::{NameError, OperatorName, SiteName};
 use crate::time::Timestamp;
@@ -58,6 +58,8 @@ pub struct Study {
     pub outcomes: Vec<StudyOutcome>,
     /// The features, in order.
     pub features: Vec<Feature>,
+    /// Pairs of patients that physicians have judged, where the study has such.
+    pub judgements: Option<Judgements>,
 }
 
 /// The name of a study, which is also the name of a folder.

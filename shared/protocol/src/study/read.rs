@@ -63,6 +63,7 @@ fn study(text: &str, root: &mut Section<'_, '_>) -> Option<Study> {
         .collect();
     let features = cohort::features(root, &specifications);
     card::settings::check(root, &outcomes, &features);
+    let judgements = cohort::judgements(root);
     Some(Study {
         text: text.to_owned(),
         name: name?,
@@ -77,6 +78,7 @@ fn study(text: &str, root: &mut Section<'_, '_>) -> Option<Study> {
         limits: limits?,
         outcomes,
         features,
+        judgements,
     })
 }
 

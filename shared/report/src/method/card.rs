@@ -62,6 +62,10 @@ fn answer(result: &RunResult, study: &Study, table: &Table) -> Markup {
         p.lead {
             (patients) " patients of " (result.sites_that_took_part()) " hospitals, by " (listed(&labels))
             ". The study " (study.name.as_str()) " runs until " (study.until) "."
+            @if table.left_out > 0 {
+                " Up to " (table.left_out) " more patients are in no run of the study: too few over all hospitals have their outcomes "
+                "and no others."
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::message::covered::{encapsulations, encapsulations_to_proto};
 use crate::message::covered::{introduction, introduction_to_proto};
 use crate::message::to_site::{warrant, warrant_to_proto};
 use prost::Message as _;
-use protocol::limits::SITES_MAX;
+use protocol::limits::{PARTS_MAX, SITES_MAX};
 use protocol::message::Waiting;
 use protocol::name::SiteName;
 use protocol::opening::Opening;
@@ -100,6 +100,7 @@ pub fn encode_opening(opening: &Opening) -> Vec<u8> {
         digest,
         introductions,
         encapsulations,
+        left_out,
     } = opening.clone();
     let found = pb::Opening {
         run: run.as_str().to_owned(),
@@ -112,6 +113,7 @@ pub fn encode_opening(opening: &Opening) -> Vec<u8> {
             .into_iter()
             .map(encapsulations_to_proto)
             .collect(),
+        left_out,
     };
     found.encode_to_vec()
 }
@@ -124,6 +126,7 @@ pub fn decode_opening(record: &[u8]) -> Result<Opening, WireError> {
     let found = pb::Opening::decode(record).map_err(|error| malformed("an opening", &error))?;
     at_most("introductions", found.introductions.len(), SITES_MAX)?;
     at_most("secrets", found.encapsulations.len(), SITES_MAX)?;
+    at_most("patterns of patients", found.left_out.len(), PARTS_MAX)?;
     let introductions = found.introductions.into_iter().map(introduction);
     let secrets = found.encapsulations.into_iter().map(encapsulations);
     Ok(Opening {
@@ -131,6 +134,7 @@ pub fn decode_opening(record: &[u8]) -> Result<Opening, WireError> {
         digest: digest("the digest of a run", found.digest)?,
         introductions: introductions.collect::<Result<_, _>>()?,
         encapsulations: secrets.collect::<Result<_, _>>()?,
+        left_out: found.left_out,
     })
 }
 

@@ -9,7 +9,7 @@ use crate::generated::card_outcome::Summary;
 use crate::generated::card_request::Request as Asked;
 use crate::method::NUMBER_BYTES;
 use protocol::limits::{CARD_COUNTS_MAX, LEVELS_MAX, OUTCOMES_MAX, PARTS_MAX, RENEWALS_MAX};
-use protocol::message::card::{Answer, Counts, FeatureCounts, GroupCounts, Request, Sums};
+use protocol::message::card::{Answer, Counts, FeatureCounts, GroupCounts, LeftOut, Request, Sums};
 use protocol::method::card::model::{Entry, Group, Model, Moments, OutcomeSummary, Table};
 use std::sync::Arc;
 
@@ -27,10 +27,16 @@ impl Travels for Request {
 
     fn cut(self) -> (pb::CardRequest, OutgoingParts) {
         let request = Some(match self {
-            Self::Compare => Asked::Compare(pb::CompareCard {}),
-            Self::Count => Asked::Count(pb::CountCard {}),
-            Self::Sum(places) => Asked::Sum(pb::SumCard {
+            Self::Part => Asked::Part(pb::PartCard {}),
+            Self::Compare(left_out) => Asked::Compare(pb::CompareCard {
+                left_out: left_out.to_vec(),
+            }),
+            Self::Count(left_out) => Asked::Count(pb::CountCard {
+                left_out: left_out.to_vec(),
+            }),
+            Self::Sum { places, left_out } => Asked::Sum(pb::SumCard {
                 places: places.to_vec(),
+                left_out: left_out.to_vec(),
             }),
         });
         (pb::CardRequest { request }, OutgoingParts::none())
@@ -42,11 +48,15 @@ impl Travels for Request {
 
     fn join(header: pb::CardRequest, _: &mut IncomingParts) -> Result<Self, WireError> {
         Ok(match present("request", header.request)? {
-            Asked::Compare(_) => Self::Compare,
-            Asked::Count(_) => Self::Count,
+            Asked::Part(_) => Self::Part,
+            Asked::Compare(asked) => Self::Compare(left_out(asked.left_out)?),
+            Asked::Count(asked) => Self::Count(left_out(asked.left_out)?),
             Asked::Sum(asked) => {
                 at_most("places", asked.places.len(), CARD_COUNTS_MAX)?;
-                Self::Sum(Arc::new(asked.places))
+                Self::Sum {
+                    places: Arc::new(asked.places),
+                    left_out: left_out(asked.left_out)?,
+                }
             }
         })
     }
@@ -57,6 +67,7 @@ impl Travels for Answer {
 
     fn cut(self) -> (pb::CardAnswer, OutgoingParts) {
         let answer = Some(match self {
+            Self::Parts(patients) => Answered::Parts(pb::CardParts { patients }),
             Self::Lots(patients) => Answered::Lots(pb::CardLots { patients }),
             Self::Counts(counts) => Answered::Counts(counts_to_proto(counts)),
             Self::Sums(Sums { features, outcomes }) => Answered::Sums(pb::CardSums {
@@ -76,6 +87,10 @@ impl Travels for Answer {
 
     fn join(header: pb::CardAnswer, _: &mut IncomingParts) -> Result<Self, WireError> {
         Ok(match present("answer", header.answer)? {
+            Answered::Parts(told) => {
+                at_most("parts", told.patients.len(), PARTS_MAX)?;
+                Self::Parts(each(told.patients, patients)?)
+            }
             Answered::Lots(told) => {
                 at_most("lots", told.patients.len(), LOTS_MAX)?;
                 Self::Lots(each(told.patients, patients)?)
@@ -96,6 +111,11 @@ fn counts_to_proto(Counts { groups, parts }: Counts) -> pb::CardCounts {
         groups: groups.into_iter().map(group).collect(),
         parts,
     }
+}
+
+fn left_out(patterns: Vec<u32>) -> Result<LeftOut, WireError> {
+    at_most("patterns of patients", patterns.len(), PARTS_MAX)?;
+    Ok(Arc::new(patterns))
 }
 
 fn patients(count: u64) -> Result<u64, WireError> {
@@ -151,6 +171,7 @@ impl Travels for Model {
                 groups,
                 steps,
                 outcomes,
+                left_out,
             } = table;
             let group = |Group { patients, features }| pb::CardGroup {
                 patients,
@@ -160,6 +181,7 @@ impl Travels for Model {
                 groups: groups.into_iter().map(group).collect(),
                 steps,
                 outcomes: outcomes.into_iter().map(outcome_to_proto).collect(),
+                left_out,
             }
         });
         (header, OutgoingParts::none())
@@ -174,6 +196,7 @@ impl Travels for Model {
             groups,
             steps,
             outcomes,
+            left_out,
         } = header;
         if groups.is_empty() {
             return Ok(Self { table: None });
@@ -192,6 +215,7 @@ impl Travels for Model {
             groups: each(groups, group)?,
             steps: each(steps, |step| summed("a step", step))?,
             outcomes: each(outcomes, outcome)?,
+            left_out: patients(left_out)?,
         };
         Ok(Self { table: Some(table) })
     }
@@ -247,14 +271,15 @@ fn outcome(found: pb::CardOutcome) -> Result<OutcomeSummary, WireError> {
 /// Bytes of an answer at most.
 pub(super) fn answer_bytes_max(request: &Request, job_bytes: u64) -> u64 {
     let numbers = match request {
-        Request::Count => {
+        Request::Part => PARTS_MAX as u64,
+        Request::Count(_) => {
             let most = (CARD_COUNTS_MAX + PARTS_MAX) as u64;
             let counts = job_bytes.saturating_mul(COUNTS_PER_JOB_BYTE * GROUPS_MAX as u64);
             counts.min(most)
         }
-        Request::Compare => LOTS_MAX as u64,
+        Request::Compare(_) => LOTS_MAX as u64,
         // Of a sum in a unit of the data four words.
-        Request::Sum(places) => 2 * (2 * places.len() + SUMS_MAX * OUTCOMES_MAX) as u64,
+        Request::Sum { places, .. } => 2 * (2 * places.len() + SUMS_MAX * OUTCOMES_MAX) as u64,
     };
     NUMBER_BYTES * numbers
 }

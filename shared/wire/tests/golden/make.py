@@ -157,9 +157,10 @@ metric_parts = [
     f.Part(features=u.FeaturesChunk(features=[u.FeatureResult(name="cp=4", mean=0.5, scale=2, missing_share=0.0625)])),
     f.Part(dropped=u.DroppedChunk(names=["fbs=1"]))]
 point = r.RegressionPoint(rows=[0, 2], at=[0.5, -0.25])
+weighing = r.RegressionPoint(weights=[0.375, -0.125], **{field.name: value for field, value in point.ListFields()})
 of_regression = dict(
     patients=600, events=120, log_likelihood=-700.5, null_log_likelihood=-750.25, aic=1405, coefficients=[
-        r.RegressionCoefficient(name="age", value=0.5, step=9, sureness=r.Sureness(standard_error=0.25, low=0.125, high=0.875, p=0.0625)),
+        r.RegressionCoefficient(name="age", value=0.5, step=9, weight=0.375, sureness=r.Sureness(standard_error=0.25, low=0.125, high=0.875, p=0.0625)),
         r.RegressionCoefficient(name="fbs=1", step=1)],
     features=[r.RegressionTest(feature="age", chi_squared=4, degrees=1, p=0.0625)], remarks=["fbs=1 is constant"],
     converged=True, steps=4, evaluations=5, evaluations_max=14,
@@ -217,15 +218,17 @@ golden = {
     "evaluate_cells": ask_regression(evaluate=r.RegressionPoint(rows=[0, 2], at=[-7.5, -8, 0.5, -0.25], cells=[0, 3])),
     "test": ask_regression(test=point),
     "finish_regression": ask_regression(finish=point),
+    "finish_weighing": ask_regression(finish=weighing),
     "judge_folds": ask([chunk(0, [0.5, 1]), chunk(1, [0.25, 0])], compare=v.CompareRequest(judge=v.JudgeFolds(
         judges=3, metrics=[shape(2, 1), shape(2, 1)],
         regressions=[r.RegressionPoint(rows=[0, 2], at=[0.5, -0.25, 1], fold=1)]))),
     "judge_folds_in_common": ask([chunk(0, [0.5, 1]), chunk(1, [0.25, 0]), nodes], compare=v.CompareRequest(judge=v.JudgeFolds(
         judges=3, metrics=[shape(2, 1), shape(2, 1)], forest=t.Judge(first_tree=1, trees=trees),
         regressions=[r.RegressionPoint(rows=[0, 2], at=[0.5, -0.25, 1], fold=1)]))),
-    "compare_card": ask_card(compare=k.CompareCard()),
-    "count_card": ask_card(count=k.CountCard()),
-    "sum_card": ask_card(sum=k.SumCard(places=[0, 2, 300])),
+    "part_card": ask_card(part=k.PartCard()),
+    "compare_card": ask_card(compare=k.CompareCard(left_out=[1, 300])),
+    "count_card": ask_card(count=k.CountCard(left_out=[1, 300])),
+    "sum_card": ask_card(sum=k.SumCard(places=[0, 2, 300], left_out=[1, 300])),
     "measure": ask_neighbours(measure=n.MeasureDistances()),
     "count_alike": ask_neighbours(count=n.CountAlike(radii=[0.5, 1.25])),
     "measure_spread": ask_cluster(measure=c.MeasureSpread()),
@@ -272,6 +275,7 @@ golden = {
     "agreement": reply_cluster(agreement=c.Agreement(fared=fared, tables=[300, 0, 7, 40])),
     "marks": reply_cluster(marks=c.ClusterMarks(clusters=marks)),
     "card_counts": reply_card(counts=k.CardCounts(groups=[card_counts, card_counts], parts=[0, 300, 3])),
+    "card_parts": reply_card(parts=k.CardParts(patients=[7, 0, 296])),
     "card_lots": reply_card(lots=k.CardLots(patients=[23, 0, 280])),
     "card_sums": reply_card(sums=k.CardSums(features=[16_000.5, 900_000.25, -1.5, 2.25], outcomes=[
         k.CardOutcomeSums(), k.CardOutcomeSums(sums=[0.5, 1.25]), k.CardOutcomeSums(sums=[1_250.5])])),
@@ -304,7 +308,7 @@ golden = {
     "card": result(o.Ending(completed=o.Completed()), card=k.CardModel(
         groups=[card_group, card_group], steps=[10, 10], outcomes=[
             k.CardOutcome(classes=k.CardClasses()), k.CardOutcome(number=k.CardMoments(mean=-1.5, deviation=2.25)),
-            k.CardOutcome(time=1_250.5)])),
+            k.CardOutcome(time=1_250.5)], left_out=10)),
     "card_without": result(o.Ending(completed=o.Completed()), card=k.CardModel()),
     "forest_without": result(o.Ending(completed=o.Completed()), forest=t.ForestModel()),
 }

@@ -9,6 +9,7 @@ const WITHHELD: &str = "nothing of this site by itself, for it leaves covered";
 
 pub(crate) fn told(job: &Job, settings: &CardSettings) -> Told {
     let mut messages = vec![description(&Sizes::of_outcome(job))];
+    messages.extend((settings.patterns() > 0).then(|| parts(settings)));
     messages.extend((!settings.renews.is_empty()).then(|| lots(settings)));
     messages.extend([counts(settings), sums(settings), refusal()]);
     Told {
@@ -16,10 +17,26 @@ pub(crate) fn told(job: &Job, settings: &CardSettings) -> Told {
         brake: "Nothing needs one: all questions are the same whatever the answers of a single site are.".to_owned(),
         open: format!(
             "The hospitals and the coordinator hear the sums as they are, counts below {PUBLISHED_PATIENTS} among them; what is \
-             published has none of those. The run ends before any sum of numbers is asked for, where a group has fewer than \
-             {CARD_PATIENTS_MIN} patients over all hospitals, or so few have one outcome and not another, or so few are in this study and \
-             not in one that it renews, or the other way round."
+             published has none of those. Where fewer than {CARD_PATIENTS_MIN} patients over all hospitals have the same outcomes and no others, \
+             they are left out of the study, before anything else of them is summed. The run ends before any sum of numbers is asked \
+             for, where a group has fewer patients than that, or so few are in this study and not in one that it renews, or the other \
+             way round."
         ),
+    }
+}
+
+fn parts(settings: &CardSettings) -> MessageKind {
+    let numbers = settings.patterns() as u64;
+    MessageKind {
+        kind: "card_parts",
+        purpose: "patients by who has which outcome: where they are few, they are left out of the study",
+        shape: format!("{numbers} parts"),
+        bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
+        bytes: NUMBER_BYTES * numbers,
+        times: 1,
+        rule: "sites_min",
+        withheld: WITHHELD.to_owned(),
+        worst: "How many patients have one outcome and not another, over all hospitals, a few among them.".to_owned(),
     }
 }
 

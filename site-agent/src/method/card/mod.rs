@@ -4,6 +4,8 @@ pub(crate) mod explain;
 
 use crate::run::stop::Stop;
 use crate::source::{Enrolled, KnownOutcome};
+use crate::studies::Lots;
+use ndarray::Array1;
 use protocol::cohort::{Feature, FeatureKind, OutcomeKind};
 use protocol::failure::Code;
 use protocol::limits::AGE_MAX;
@@ -22,8 +24,10 @@ pub(super) struct Tabulator {
     groups: Vec<Vec<usize>>,
     /// The part of each patient.
     parts: Vec<usize>,
-    /// How many are in which of the study and those that it renews.
-    lots: Vec<u64>,
+    /// The pattern of each patient: who has which outcome.
+    patterns: Vec<u32>,
+    /// Who is in which of the study and those that it renews; none without the site's studies.
+    lots: Option<Lots>,
 }
 
 /// A job whose study nobody has read.
@@ -51,19 +55,11 @@ impl Tabulator {
             }
         }
         let parts = states.iter().map(|states| settings.part(states));
-        let lots = lots.unwrap_or_else(|| {
-            // Without the site's studies all patients are of this one alone.
-            let mut lots = vec![0; settings.counts_of_lots()];
-            let sizes = outcomes.iter().map(|known| known.rows.len());
-            let sizes = std::iter::once(of_columns).chain(sizes);
-            for (own, size) in lots.chunks_mut(settings.lots().max(1)).zip(sizes) {
-                own[0] = size as u64;
-            }
-            lots
-        });
+        let parts: Vec<usize> = parts.collect();
         Self {
             lots,
-            parts: parts.collect(),
+            patterns: parts.iter().map(|part| settings.pattern(*part)).collect(),
+            parts,
             columns,
             outcomes,
             groups,
@@ -73,53 +69,95 @@ impl Tabulator {
 
     pub(super) fn answer(&self, request: &Request) -> Result<Answer, Stop> {
         Ok(Answer::Card(match request {
-            Request::Compare => message::Answer::Lots(self.lots.clone()),
-            Request::Count => message::Answer::Counts(self.counts()),
-            Request::Sum(places) => message::Answer::Sums(self.sums(places)?),
+            Request::Part => message::Answer::Parts(self.by_pattern()),
+            Request::Compare(left_out) => message::Answer::Lots(self.lots(left_out)),
+            Request::Count(left_out) => message::Answer::Counts(self.counts(left_out)),
+            Request::Sum { places, left_out } => {
+                message::Answer::Sums(self.sums(places, left_out)?)
+            }
         }))
     }
 
-    fn counts(&self) -> Counts {
-        let group = |rows: &Vec<usize>| GroupCounts {
-            patients: rows.len() as u64,
-            features: self
-                .settings
-                .features
-                .iter()
-                .zip(&self.columns)
-                .map(|(feature, column)| counts_of(feature, &column.values, rows))
-                .collect(),
+    /// Of these patients those who are not left out.
+    fn kept(&self, rows: &[usize], left_out: &[u32]) -> Vec<usize> {
+        let is_kept = |row: &usize| !left_out.contains(&self.patterns[*row]);
+        rows.iter().copied().filter(is_kept).collect()
+    }
+
+    fn by_pattern(&self) -> Vec<u64> {
+        let mut counts = vec![0; self.settings.patterns()];
+        for pattern in &self.patterns {
+            if let Some(count) = counts.get_mut((*pattern as usize).wrapping_sub(1)) {
+                *count += 1;
+            }
+        }
+        counts
+    }
+
+    fn lots(&self, left_out: &[u32]) -> Vec<u64> {
+        if let Some(lots) = &self.lots {
+            return lots.without(left_out);
+        }
+        // Without the site's studies all patients are of this one alone.
+        let mut lots = vec![0; self.settings.counts_of_lots()];
+        let all = std::iter::once(&self.groups[0]);
+        let cohorts = all.chain(self.outcomes.iter().map(|known| &known.rows));
+        for (own, rows) in lots.chunks_mut(self.settings.lots().max(1)).zip(cohorts) {
+            own[0] = self.kept(rows, left_out).len() as u64;
+        }
+        lots
+    }
+
+    fn counts(&self, left_out: &[u32]) -> Counts {
+        let group = |rows: &Vec<usize>| {
+            let rows = self.kept(rows, left_out);
+            let features = self.settings.features.iter().zip(&self.columns);
+            GroupCounts {
+                patients: rows.len() as u64,
+                features: features
+                    .map(|(feature, column)| counts_of(feature, &column.values, &rows))
+                    .collect(),
+            }
         };
         let mut parts = vec![0; self.settings.parts()];
-        self.parts.iter().for_each(|part| parts[*part] += 1);
+        for row in self.kept(&self.groups[0], left_out) {
+            parts[self.parts[row]] += 1;
+        }
         Counts {
             groups: self.groups.iter().map(group).collect(),
             parts,
         }
     }
 
-    fn sums(&self, places: &[u32]) -> Result<Sums, Stop> {
+    fn sums(&self, places: &[u32], left_out: &[u32]) -> Result<Sums, Stop> {
         let features = self.settings.features.len().max(1);
         let of_place = |place: &u32| {
             let (group, feature) = (*place as usize / features, *place as usize % features);
             let column = self.columns.get(feature).zip(self.groups.get(group));
             let (column, rows) = column.ok_or_else(Stop::other_method)?;
-            let Values::Numeric(values) = column.values.select(rows) else {
+            let rows = self.kept(rows, left_out);
+            let Values::Numeric(values) = column.values.select(&rows) else {
                 return Err(Stop::other_method());
             };
             let (low, high) = range(&self.settings.features[feature]);
             sums_of(values.mapv(|value| value.clamp(low, high)))
         };
-        let of_outcome =
-            |(known, own): (&KnownOutcome, &protocol::study::StudyOutcome)| match &known.outcome {
+        let of_outcome = |(known, own): (&KnownOutcome, &protocol::study::StudyOutcome)| {
+            let kept = |values: &Array1<f64>| -> Array1<f64> {
+                let values = values.iter().zip(&known.rows);
+                let kept = values.filter(|(_, row)| !left_out.contains(&self.patterns[**row]));
+                kept.map(|(value, _)| *value).collect()
+            };
+            match &known.outcome {
                 Outcome::Classes { .. } => Ok(Vec::new()),
-                Outcome::Numeric(values) => Ok(sums_of(values.clone())?.to_vec()),
+                Outcome::Numeric(values) => Ok(sums_of(kept(values))?.to_vec()),
                 Outcome::Survival { time, .. } => {
                     let horizon = own.specification.kind.horizon();
-                    let [time, _] = sums_of(time.mapv(|time| time.min(horizon)))?;
+                    let [time, _] = sums_of(kept(time).mapv(|time| time.min(horizon)))?;
                     Ok(vec![time])
                 }
-            };
+            }
+        };
         let outcomes = self.outcomes.iter().zip(&self.settings.outcomes);
         Ok(Sums {
             features: places.iter().map(of_place).collect::<Result<_, Stop>>()?,
@@ -185,7 +223,7 @@ fn range(feature: &Feature) -> (f64, f64) {
 }
 
 /// The sum and the sum of squares of the values present.
-fn sums_of(values: ndarray::Array1<f64>) -> Result<[f64; 2], Stop> {
+fn sums_of(values: Array1<f64>) -> Result<[f64; 2], Stop> {
     let column = Column {
         name: String::new(),
         values: Values::Numeric(values),

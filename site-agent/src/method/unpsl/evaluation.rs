@@ -192,8 +192,16 @@ impl Judging<'_> {
 }
 
 fn pairs(results: &LocalResults<'_>, codes: &Array1<u32>) -> Option<EvaluationCounts> {
-    let labels = Labels::Classes(codes.clone());
     let projected = results.projected();
+    // Of judged pairs those who are in one: few, where the cohort is large.
+    let (labels, projected) = match results.judged {
+        None => (Labels::Classes(codes.clone()), projected),
+        Some(judged) => {
+            let members = judged.members();
+            let labels = Labels::Judged(judged.among(&members));
+            (labels, projected.select(Axis(0), &members))
+        }
+    };
     let counts = count_pairs(&projected.view(), &labels, results.form, results.threshold?).ok()?;
     Some(EvaluationCounts {
         rule: PAIRS_RULE.to_owned(),

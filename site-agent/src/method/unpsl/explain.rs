@@ -21,7 +21,14 @@ pub(crate) fn told(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Told {
         brake: format!("{} {}", Steepness::of_metrics(), precision(settings)),
         open: format!(
             "The second moments: the rounds of this job tell a coordinator that lies {TOGETHER}. No noise is \
-             added to any number: who knows all patients but one, or all other sites, can work out the rest."
+             added to any number: who knows all patients but one, or all other sites, can work out the rest.{}",
+            match settings.supervision.wants_judgements() {
+                false => "",
+                true => {
+                    " The pairs that physicians have judged stay at this site. Sums over them are of the patients in a pair alone, and \
+                     are rounded by what the patient with most pairs adds."
+                }
+            }
         ),
     }
 }

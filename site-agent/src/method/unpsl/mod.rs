@@ -17,6 +17,7 @@ use protocol::message::unpsl::{
 };
 use protocol::message::{Answer, Summary, unpsl as message};
 use protocol::method::unpsl::settings::UnpslSettings;
+use protocol::method::unpsl::supervision::Supervision;
 use similarity::judge::votes::VoteScore;
 use similarity::learn::unpsl::accelerated::{
     Knowledge, LOWERED, RelativeSparsity, Search, SearchSettings, search_sites,
@@ -78,7 +79,8 @@ impl Learner {
     /// Patients and pairs.
     pub(super) fn summary(&self, site: &SiteRun) -> Result<Summary, Stop> {
         let pairs = self.settings.objective.pairs;
-        Ok(summarise(&labels(site)?, pairs, site.seed))
+        let labels = labels(site, self.settings.supervision)?;
+        Ok(summarise(&labels, pairs, site.seed))
     }
 
     pub(super) fn answer(
@@ -233,6 +235,7 @@ impl Learner {
             matrix: &prepared.matrix,
             standardisation: &prepared.standardisation,
             outcome: site.cohort.cohort.outcome(),
+            judged: site.cohort.judged(),
             patients: &site.cohort.patients,
             metric: consensus,
             form: *form,
@@ -287,9 +290,13 @@ impl Learner {
         // A rank to choose from may be larger; what is asked has the rank that it has.
         settings.rank = settings.rank.min(prepared.matrix.ncols());
         settings.form = part.form;
+        let labels = labels(site, self.settings.supervision)?;
         match part.fold {
-            None => objective(prepared, &labels(site)?, &settings, site.seed),
-            Some(fold) => without(site, prepared, &settings, &self.folds(site)?, fold),
+            None => objective(prepared, &labels, &settings, site.seed),
+            Some(fold) => {
+                let folds = self.folds(site)?;
+                without(site.seed, prepared, &settings, &labels, (&folds, fold))
+            }
         }
     }
 
@@ -317,29 +324,29 @@ fn no_folds() -> Stop {
 
 /// The objective among the patients of all folds but one.
 fn without(
-    site: &SiteRun,
+    seed: Seed,
     prepared: &Prepared,
     settings: &Settings,
-    folds: &Folds,
-    fold: u32,
+    labels: &Labels,
+    (folds, fold): (&Folds, u32),
 ) -> Result<SiteObjective, Stop> {
     if fold as usize >= folds.count() {
         let text = format!("found fold {fold}, wanted one of {}", folds.count());
         return Err(Stop::failed(Code::Protocol, text));
     }
     let rows = folds.split(fold as usize).training;
-    let training = Labels::Classes(site.classes_of()?.select(Axis(0), &rows));
-    let summary = |labels: &Labels| summarise(labels, settings.pairs, site.seed);
+    let training = labels.among(&rows);
+    let summary = |labels: &Labels| summarise(labels, settings.pairs, seed);
     let totals = prepared
         .totals
-        .for_part(&summary(&labels(site)?), &summary(&training));
+        .for_part(&summary(labels), &summary(&training));
     let part = Prepared {
         matrix: prepared.matrix.select(Axis(0), &rows),
         standardisation: prepared.standardisation.clone(),
         totals,
         pooled: prepared.pooled.clone(),
     };
-    objective(&part, &training, settings, site.seed)
+    objective(&part, &training, settings, seed)
 }
 
 /// UnPSL by Algorithm 1 on one cohort alone, or on it without one fold. `settings` are the job's, with what was chosen;
@@ -356,11 +363,12 @@ pub(super) fn learn(
         (Some(_), Some(folds)) => settings.objective_without_a_fold(folds),
         _ => settings.objective,
     };
+    let labels = labels(site, settings.supervision)?;
     let made = |of_part: &Settings| match fold {
-        None => objective(prepared, &labels(site)?, of_part, site.seed),
+        None => objective(prepared, &labels, of_part, site.seed),
         Some(fold) => {
-            let folds = settings.folds().ok_or_else(no_folds)?;
-            without(site, prepared, of_part, &site.parted(folds)?, fold)
+            let folds = site.parted(settings.folds().ok_or_else(no_folds)?)?;
+            without(site.seed, prepared, of_part, &labels, (&folds, fold))
         }
     };
     let mut lowerings = 0;
@@ -447,8 +455,21 @@ fn best_start(
     best.ok_or_else(|| Stop::failed(Code::Settings, "there is no start to learn from"))
 }
 
-fn labels(site: &SiteRun) -> Result<Labels, Stop> {
-    Ok(Labels::Classes(site.classes_of()?.clone()))
+fn labels(site: &SiteRun, supervision: Supervision) -> Result<Labels, Stop> {
+    let codes = site.classes_of()?.clone();
+    let judged = || {
+        let judged = site.cohort.judged().cloned();
+        judged.ok_or_else(|| Stop::failed(Code::Cohort, "the judged pairs were not read"))
+    };
+    Ok(match supervision {
+        Supervision::Outcome => Labels::Classes(codes),
+        Supervision::Physician => Labels::Judged(judged()?),
+        Supervision::Both { times } => Labels::Both {
+            codes,
+            judged: judged()?,
+            times,
+        },
+    })
 }
 
 fn objective(

@@ -7,8 +7,8 @@ use ndarray::{Array2, s};
 use report::npy;
 use similarity::cohort::Outcome;
 use similarity::cohort::standardise::Standardisation;
-use similarity::learn::unpsl::Form;
 use similarity::learn::unpsl::selection::Folds;
+use similarity::learn::unpsl::{Form, JudgedPairs};
 use similarity::uses::neighbours::{Neighbour, NeighbourRule, neighbours_within};
 use std::cell::OnceCell;
 use std::io;
@@ -24,6 +24,8 @@ pub struct LocalResults<'r> {
     pub standardisation: &'r Standardisation,
     /// One outcome per patient.
     pub outcome: &'r Outcome,
+    /// The pairs that physicians have judged, where the metric is learned from them.
+    pub judged: Option<&'r JudgedPairs>,
     /// One identifier per patient, or none at all.
     pub patients: &'r Patients,
     /// The run's W, d x m (with one more row where all sites learn one threshold).

@@ -8,7 +8,7 @@ use super::{BATCH_ROWS, Kept};
 use crate::source::parquet::arrow_schema::Hint;
 use crate::source::parquet::kind::Kind;
 use bytes::Bytes;
-use parquet::basic::{LogicalType, Repetition, Type as Physical};
+use parquet::basic::{Encoding, LogicalType, Repetition, Type as Physical};
 use parquet::column::writer::{
     ColumnCloseResult, ColumnWriter, ColumnWriterImpl, get_column_writer,
 };
@@ -17,15 +17,20 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedWrite};
-use parquet::schema::types::{ColumnDescPtr, Type};
+use parquet::schema::types::{ColumnDescPtr, ColumnPath, Type};
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 use time::OffsetDateTime;
 
 /// Bytes of a SHA-256.
 const DIGEST_BYTES: usize = 32;
+/// Rows by which a column is known.
+const ROWS_TRIED: usize = 4_096;
+/// Values of a column for which a dictionary is worth its time.
+const LEVELS_FEW: usize = 64;
 /// Columns that are encoded at once.
 const COLUMNS_AT_ONCE: usize = 8;
 /// The first column: the rows' numbers in the source.
@@ -44,7 +49,16 @@ pub fn to_bytes(table: &FrozenTable) -> Result<Vec<u8>, ParquetError> {
     let schema = Type::group_type_builder("patients");
     let schema = Arc::new(schema.with_fields(fields).build()?);
     // Whoever reads it reads all of it.
-    let properties = WriterProperties::builder().set_statistics_enabled(EnabledStatistics::None);
+    let mut properties =
+        WriterProperties::builder().set_statistics_enabled(EnabledStatistics::None);
+    for (name, column) in table.names.iter().zip(&table.columns) {
+        if is_varied(column) {
+            let path = ColumnPath::from(vec![name.clone()]);
+            properties = properties
+                .set_column_dictionary_enabled(path.clone(), false)
+                .set_column_encoding(path, Encoding::DELTA_LENGTH_BYTE_ARRAY);
+        }
+    }
     let properties = Arc::new(properties.build());
     let file = vec![0; DIGEST_BYTES];
     let mut writer = SerializedFileWriter::new(file, schema, Arc::clone(&properties))?;
@@ -68,6 +82,16 @@ pub fn to_bytes(table: &FrozenTable) -> Result<Vec<u8>, ParquetError> {
     let (digest, content) = file.split_at_mut(DIGEST_BYTES);
     digest.copy_from_slice(&Sha256::digest(content));
     Ok(file)
+}
+
+/// Whether a column of text has many different values, as far as its first rows say: a dictionary of them would take most of the time.
+fn is_varied(column: &Fields) -> bool {
+    let first = 0..column.is_null().len().min(ROWS_TRIED);
+    let text = first.filter_map(|row| match column.field(row) {
+        Field::Text(text) => Some(text),
+        _ => None,
+    });
+    text.collect::<HashSet<_>>().len() > LEVELS_FEW
 }
 
 /// The Parquet type of a column.

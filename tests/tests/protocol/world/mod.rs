@@ -20,8 +20,8 @@ use account::Account;
 use agent::{Agent, gate};
 use privacy::{Covering, Released};
 pub(crate) use promises::{
-    a_refusal_ends_the_run_by_name, every_planted_fault_is_caught, storms_leave_the_bits_of_calms,
-    survives,
+    a_refusal_ends_the_run_by_name, an_hour_away_leaves_the_bits, every_planted_fault_is_caught,
+    storms_leave_the_bits_of_calms, survives,
 };
 use protocol::cohort::OutcomeKind;
 use protocol::failure::Failure;
@@ -247,6 +247,12 @@ impl<P: Played> World<P> {
         let run = self.run.clone().expect("a run");
         let progress = run.progress(self.now);
         (self.now, progress, move |at| run.is_stalled(at))
+    }
+
+    /// So long nothing happens.
+    pub(crate) fn pass(&mut self, time: std::time::Duration) {
+        self.now = self.now.after(time);
+        self.tell(Event::Tick);
     }
 
     /// A site's process is killed, and started again.
@@ -533,7 +539,7 @@ fn pretend<P: Played>(job: &Job, site: usize, request: &Request) -> Answer {
             agreement: vec![site as u8; 32],
             encapsulation: vec![site as u8; 1_184],
             signing: vec![site as u8; 32],
-            patients_at_most: 1_000_000,
+            patients_at_most: patients.next_multiple_of(10),
             chain: Vec::new(),
             scheme: 0,
             signature: Vec::new(),

@@ -8,6 +8,7 @@ use protocol::progress::{Ending, Times};
 use protocol::result::RunResult;
 use rand_chacha::ChaCha8Rng;
 use std::ops::Range;
+use std::time::Duration;
 
 /// The answers to an open exchange are lost with the coordinator: were it restarted more often, hardly any would close.
 const STORM: Faults = Faults {
@@ -47,6 +48,34 @@ pub(crate) fn storms_leave_the_bits_of_calms<P: Played>(
         let left = |world: &World<P>| wire::encode_result(&timeless(world.result()));
         assert_eq!(left(&calm), left(&stormy), "seed {seed}");
     }
+}
+
+/// A site is silent in mid-run for longer than others are kept back, and its process starts again: the run goes on to the bits of one
+/// that nothing disturbed. `text` names two sites or more.
+#[track_caller]
+pub(crate) fn an_hour_away_leaves_the_bits<P: Played>(seed: u64, text: &str) {
+    let hour = Duration::from_secs(3_600);
+    let mut calm = World::<P>::new(seed, CALM, text);
+    assert_eq!(calm.drive(), None, "seed {seed}");
+    let mut world = World::<P>::new(seed, CALM, text);
+    world.mute = Some(1);
+    let (now, progress, is_stalled) = world.waits();
+    assert_eq!(world.ending, None, "seed {seed}");
+    assert_eq!(progress.waiting_for, ["site-1"], "seed {seed}");
+    assert!(!is_stalled(now) && is_stalled(now.after(hour)));
+    let closed = world.records().len();
+    world.pass(hour);
+    world.waits();
+    assert_eq!(
+        world.records().len(),
+        closed,
+        "a sum without the site that is away"
+    );
+    world.mute = None;
+    world.start_again(1);
+    assert_eq!(world.drive(), None, "seed {seed}");
+    let left = |world: &World<P>| wire::encode_result(&timeless(world.result()));
+    assert_eq!(left(&calm), left(&world), "seed {seed}");
 }
 
 /// Every fault is planted, until something objects to it.

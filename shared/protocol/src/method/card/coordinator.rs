@@ -1,7 +1,7 @@
-//! What a run for the card of a study asks, stage by stage: who is in earlier studies that it renews, counts, and sums of what enough
-//! patients have.
+//! What a run for the card of a study asks, stage by stage: who has which outcome, who is in earlier studies that it renews, counts,
+//! and sums of what enough patients have.
 
-use super::message::{Answer, Counts, Request};
+use super::message::{Answer, Counts, LeftOut, Request};
 use super::model::Model;
 use super::settings::CardSettings;
 use super::{judging, publishing, separating};
@@ -16,11 +16,21 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub(crate) struct Card {
     settings: CardSettings,
+    /// None before patients are counted by who has which outcome.
+    parts: Option<Parts>,
     /// Whether the study is known to differ from those that it renews by enough patients.
     compared: bool,
     /// None before they are known.
     counted: Option<Counted>,
     model: Model,
+}
+
+/// Patients over all sites by pattern, and of which of them nothing more is asked.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Parts {
+    /// From the pattern 1 on; none where there is one outcome.
+    pub(super) patients: Vec<u64>,
+    pub(super) left_out: LeftOut,
 }
 
 /// The counts over all sites, and of which places sums are asked for.
@@ -35,6 +45,7 @@ impl Card {
     pub(crate) fn new(settings: &CardSettings) -> Self {
         Self {
             settings: settings.clone(),
+            parts: (settings.patterns() == 0).then(Parts::default),
             compared: settings.renews.is_empty(),
             counted: None,
             model: Model::default(),
@@ -49,6 +60,11 @@ impl Card {
     /// Takes the answers of a closed exchange.
     pub(crate) fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
         match (closed.take_sum()?, &self.counted) {
+            (message::Answer::Card(Answer::Parts(patients)), None) => {
+                let left_out = Arc::new(separating::left_out(&patients));
+                self.parts = Some(Parts { patients, left_out });
+                Ok(Turn::Ask)
+            }
             (message::Answer::Card(Answer::Lots(lots)), None) => {
                 separating::check_lots(&self.settings, &lots)?;
                 self.compared = true;
@@ -64,7 +80,9 @@ impl Card {
                 Ok(Turn::Ask)
             }
             (message::Answer::Card(Answer::Sums(sums)), Some(Counted { counts, places })) => {
-                let table = publishing::table(&self.settings, counts, (places, &sums));
+                let parts = self.parts.as_ref();
+                let left_out = parts.map_or(0, Parts::left_out);
+                let table = publishing::table(&self.settings, counts, (places, &sums), left_out);
                 self.model.table = Some(table);
                 Ok(Turn::Done(Ending::Completed))
             }
@@ -78,42 +96,63 @@ impl Card {
     }
 }
 
+impl Parts {
+    /// Patients who are left out.
+    fn left_out(&self) -> u64 {
+        let patients = |pattern: &u32| self.patients.get(*pattern as usize - 1);
+        self.left_out.iter().filter_map(patients).sum()
+    }
+}
+
 impl Asking for Card {
     fn phase(&self) -> &'static str {
-        match self.counted {
-            None if !self.compared => "comparing studies",
-            None => "counting patients by group",
-            Some(_) => "summing what enough patients have",
+        match (&self.parts, &self.counted) {
+            (None, _) => "counting patients by outcome",
+            (Some(_), None) if !self.compared => "comparing studies",
+            (Some(_), None) => "counting patients by group",
+            (Some(_), Some(_)) => "summing what enough patients have",
         }
     }
 
     fn ask(&self, _: usize) -> Option<message::Request> {
-        Some(message::Request::Card(match &self.counted {
-            None if !self.compared => Request::Compare,
-            None => Request::Count,
-            Some(counted) => Request::Sum(Arc::clone(&counted.places)),
+        let left_out = |parts: &Parts| Arc::clone(&parts.left_out);
+        Some(message::Request::Card(match (&self.parts, &self.counted) {
+            (None, _) => Request::Part,
+            (Some(parts), None) if !self.compared => Request::Compare(left_out(parts)),
+            (Some(parts), None) => Request::Count(left_out(parts)),
+            (Some(parts), Some(counted)) => Request::Sum {
+                places: Arc::clone(&counted.places),
+                left_out: left_out(parts),
+            },
         }))
     }
 
     fn judge(&self, _: usize, _: u64, answer: &message::Answer) -> Result<(), Failure> {
-        match &self.counted {
-            None if !self.compared => judging::lots(&self.settings, answer),
-            None => judging::counts(&self.settings, answer),
-            Some(Counted { counts, places }) => {
+        match (&self.parts, &self.counted) {
+            (None, _) => judging::parts(&self.settings, answer),
+            (Some(_), None) if !self.compared => judging::lots(&self.settings, answer),
+            (Some(parts), None) => judging::counts(&self.settings, parts, answer),
+            (Some(_), Some(Counted { counts, places })) => {
                 judging::sums(&self.settings, (counts, places), answer)
             }
         }
     }
 
     fn blank(&self) -> Option<message::Answer> {
-        Some(message::Answer::Card(match &self.counted {
-            None if !self.compared => judging::no_lots(&self.settings),
-            None => judging::nobody(&self.settings),
-            Some(counted) => judging::nothing(&self.settings, &counted.places),
+        Some(message::Answer::Card(match (&self.parts, &self.counted) {
+            (None, _) => judging::no_parts(&self.settings),
+            (Some(_), None) if !self.compared => judging::no_lots(&self.settings),
+            (Some(_), None) => judging::nobody(&self.settings),
+            (Some(_), Some(counted)) => judging::nothing(&self.settings, &counted.places),
         }))
     }
 
     fn course(&self) -> Course {
         Course::default()
+    }
+
+    fn left_out(&self) -> &[u32] {
+        let parts = self.parts.as_ref();
+        parts.map_or(&[], |parts| &parts.left_out)
     }
 }

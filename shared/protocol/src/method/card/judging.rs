@@ -1,5 +1,6 @@
 //! What a site, or all together, may answer where the card of a study is asked for.
 
+use super::coordinator::Parts;
 use super::message::{Answer, Counts, FeatureCounts, GroupCounts, Sums};
 use super::settings::{CardSettings, counted, levels};
 use crate::checks::{ROUNDING, count, ensure, length, numbers, unexpected};
@@ -8,8 +9,21 @@ use crate::failure::Failure;
 use crate::limits::AGE_MAX;
 use crate::message;
 
-/// Patients by group, level and part.
-pub(super) fn counts(settings: &CardSettings, found: &message::Answer) -> Result<(), Failure> {
+/// Patients by pattern.
+pub(super) fn parts(settings: &CardSettings, found: &message::Answer) -> Result<(), Failure> {
+    let message::Answer::Card(Answer::Parts(found)) = found else {
+        return Err(unexpected(found, "parts"));
+    };
+    length("parts", found.len(), settings.patterns())?;
+    found.iter().try_for_each(|part| count(*part))
+}
+
+/// Patients by group, level and part: those of the patterns that are not left out.
+pub(super) fn counts(
+    settings: &CardSettings,
+    parts: &Parts,
+    found: &message::Answer,
+) -> Result<(), Failure> {
     let message::Answer::Card(Answer::Counts(found)) = found else {
         return Err(unexpected(found, "counts"));
     };
@@ -25,6 +39,8 @@ pub(super) fn counts(settings: &CardSettings, found: &message::Answer) -> Result
         "parts of other patients",
         wanted,
     )?;
+    let kept = is_of_kept(settings, parts, &found.parts);
+    ensure(kept, "patients who are left out, or others", wanted)?;
     let mut in_groups = vec![0_u64; found.groups.len()];
     for (part, patients) in found.parts.iter().enumerate() {
         for (outcome, state) in settings.states_of(part).into_iter().enumerate() {
@@ -36,6 +52,22 @@ pub(super) fn counts(settings: &CardSettings, found: &message::Answer) -> Result
     let groups = found.groups.iter().zip(in_groups).skip(1);
     let mut alike = groups.map(|(group, in_parts)| group.patients == in_parts);
     ensure(alike.all(|same| same), "parts of other groups", wanted)
+}
+
+/// Whether the patients of each pattern are those who were counted before, and nobody where it is left out.
+fn is_of_kept(settings: &CardSettings, known: &Parts, parts: &[u64]) -> bool {
+    let mut patterns = vec![0_u64; known.patients.len() + 1];
+    for (part, patients) in parts.iter().enumerate() {
+        if let Some(pattern) = patterns.get_mut(settings.pattern(part) as usize) {
+            *pattern = pattern.saturating_add(*patients);
+        }
+    }
+    let is_kept = |(pattern, patients): (u32, &u64)| match known.left_out.contains(&pattern) {
+        true => 0,
+        false => *patients,
+    };
+    let wanted = (1..).zip(&known.patients).map(is_kept);
+    patterns.into_iter().skip(1).eq(wanted)
 }
 
 /// Patients by who is in which study.
@@ -171,6 +203,11 @@ pub(super) fn nobody(settings: &CardSettings) -> Answer {
         groups: vec![group; settings.places().len()],
         parts: vec![0; settings.parts()],
     })
+}
+
+/// Nobody, in the shape of the parts.
+pub(super) fn no_parts(settings: &CardSettings) -> Answer {
+    Answer::Parts(vec![0; settings.patterns()])
 }
 
 /// Nobody, in the shape of the lots.

@@ -4,6 +4,8 @@ use privacy::Content;
 use privacy::sums::{Number, Summand};
 use std::sync::Arc;
 
+/// The kind of message that counts patients by who has which outcome.
+const PARTS: &str = "card_parts";
 /// The kind of message that counts patients by who is in which study.
 const LOTS: &str = "card_lots";
 /// The kind of message that counts patients.
@@ -12,23 +14,35 @@ const COUNTS: &str = "card_counts";
 const SUMS: &str = "card_sums";
 
 /// Kinds of message that add up over the sites: all.
-pub(crate) const SUMMED_KINDS: [&str; 3] = [LOTS, COUNTS, SUMS];
+pub(crate) const SUMMED_KINDS: [&str; 4] = [PARTS, LOTS, COUNTS, SUMS];
+
+/// Who is in no sum of a study, by patterns: one is of those who have exactly the outcomes whose bits it has, of which the lowest
+/// stands for the first. Rising.
+pub type LeftOut = Arc<Vec<u32>>;
 
 /// What the coordinator asks of a site.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Request {
-    /// Patients by who is in which of the study and those that it renews: first of all, where it renews one.
-    Compare,
+    /// Patients by pattern: first of all, where the study has two outcomes or more.
+    Part,
+    /// Patients by who is in which of the study and those that it renews, where it renews one.
+    Compare(LeftOut),
     /// Patients by group, level and part.
-    Count,
-    /// Sums of numbers: of features in these places, and of every outcome that has some. A place is that of a group times the
-    /// number of features, and the feature.
-    Sum(Arc<Vec<u32>>),
+    Count(LeftOut),
+    /// Sums of numbers: of features in some places, and of every outcome that has some.
+    Sum {
+        /// A place is that of a group times the number of features, and the feature.
+        places: Arc<Vec<u32>>,
+        /// Who is left out.
+        left_out: LeftOut,
+    },
 }
 
 /// What a site answers.
 #[derive(Clone, PartialEq)]
 pub enum Answer {
+    /// Patients by pattern, from the pattern 1 on.
+    Parts(Vec<u64>),
     /// Patients by who is in which of the study and those that it renews: all, then those with each outcome.
     Lots(Vec<u64>),
     /// Patients by group, level and part.
@@ -85,9 +99,10 @@ impl Request {
     /// The kind of message that answers it.
     pub(crate) fn answer_kind(&self) -> &'static str {
         match self {
-            Self::Compare => LOTS,
-            Self::Count => COUNTS,
-            Self::Sum(_) => SUMS,
+            Self::Part => PARTS,
+            Self::Compare(_) => LOTS,
+            Self::Count(_) => COUNTS,
+            Self::Sum { .. } => SUMS,
         }
     }
 }
@@ -95,6 +110,7 @@ impl Request {
 impl Answer {
     pub(crate) fn kind(&self) -> &'static str {
         match self {
+            Self::Parts(_) => PARTS,
             Self::Lots(_) => LOTS,
             Self::Counts(_) => COUNTS,
             Self::Sums(_) => SUMS,
@@ -103,6 +119,7 @@ impl Answer {
 
     pub(crate) fn shape(&self) -> String {
         match self {
+            Self::Parts(parts) => format!("{} parts", parts.len()),
             Self::Lots(lots) => format!("{} lots", lots.len()),
             Self::Counts(counts) => {
                 format!(
@@ -126,7 +143,11 @@ impl Answer {
 impl Summand for Answer {
     fn numbers(&mut self, visit: &mut dyn FnMut(Number<'_>)) {
         match self {
-            Self::Lots(lots) => lots.iter_mut().for_each(|lot| visit(Number::Count(lot))),
+            Self::Parts(counts) | Self::Lots(counts) => {
+                counts
+                    .iter_mut()
+                    .for_each(|count| visit(Number::Count(count)));
+            }
             Self::Counts(Counts { groups, parts }) => {
                 for group in groups {
                     visit(Number::Count(&mut group.patients));

@@ -20,6 +20,8 @@ pub struct Table {
     pub steps: Vec<u64>,
     /// For each outcome, what is summed over its patients.
     pub outcomes: Vec<OutcomeSummary>,
+    /// Patients who are in no sum of the study, for too few have their outcomes and no others: rounded up to tens.
+    pub left_out: u64,
 }
 
 /// A group of patients.

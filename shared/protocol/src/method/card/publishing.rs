@@ -22,6 +22,7 @@ pub(super) fn table(
     settings: &CardSettings,
     counts: &Counts,
     (places, sums): (&[u32], &Sums),
+    left_out: u64,
 ) -> Table {
     let kinds = settings.features.iter().map(|feature| &feature.kind);
     let steps: Vec<u64> = kinds
@@ -75,6 +76,7 @@ pub(super) fn table(
         groups,
         steps,
         outcomes: outcomes.map(summary).collect(),
+        left_out: in_tens(left_out),
     }
 }
 
@@ -90,9 +92,9 @@ fn moments(patients: u64, [sum, squares]: [f64; 2]) -> Moments {
     }
 }
 
-/// Missing values, rounded up.
-fn in_tens(missing: u64) -> u64 {
-    missing.next_multiple_of(PUBLISHED_PATIENTS)
+/// Patients, rounded up.
+fn in_tens(patients: u64) -> u64 {
+    patients.next_multiple_of(PUBLISHED_PATIENTS)
 }
 
 fn is_small(count: u64) -> bool {

@@ -7,8 +7,15 @@ use crate::failure::{Code, Failure};
 use crate::limits::CARD_PATIENTS_MIN;
 use std::ops::Range;
 
-/// Whether every group, and every part by who has which outcome, holds enough patients. The failure names outcomes and groups,
-/// and no number.
+/// Patterns of patients who are left out of the study: somebody has exactly these outcomes, and too few over all hospitals. Two outcomes
+/// differ by such patients, and so would their sums. Each patient has one pattern, so that leaving out one makes no other small: once is
+/// enough. The groups and lots of those who stay are judged afterwards.
+pub(super) fn left_out(parts: &[u64]) -> Vec<u32> {
+    let few = (1..).zip(parts).filter(|(_, patients)| is_few(**patients));
+    few.map(|(pattern, _)| pattern).collect()
+}
+
+/// Whether every group holds enough patients. The failure names outcomes and groups, and no number.
 pub(super) fn check(settings: &CardSettings, counts: &Counts) -> Result<(), Failure> {
     let mut lines = Vec::new();
     for (place, outcome) in settings.outcomes.iter().enumerate() {
@@ -23,7 +30,6 @@ pub(super) fn check(settings: &CardSettings, counts: &Counts) -> Result<(), Fail
             }
         }
     }
-    lines.extend(small_parts(settings, counts));
     unless(&lines)
 }
 
@@ -37,41 +43,6 @@ fn unless(lines: &[String]) -> Result<(), Failure> {
         true => Ok(()),
         false => Err(Failure::new(Code::Outcome, lines.join("\n"))),
     }
-}
-
-/// Outcomes by which few patients can be told from the others: a sentence for each.
-fn small_parts(settings: &CardSettings, counts: &Counts) -> Vec<String> {
-    let outcomes = settings.outcomes.len();
-    let mut parts = std::collections::BTreeMap::<Vec<bool>, u64>::new();
-    for (part, patients) in counts.parts.iter().enumerate() {
-        let states = settings.states_of(part);
-        let has: Vec<bool> = states.iter().map(|state| *state > 0).collect();
-        *parts.entry(has).or_default() += patients;
-    }
-    let small = parts.into_iter().filter(|(_, patients)| is_few(*patients));
-    let name = |place: usize| format!("{:?}", settings.outcomes[place].name);
-    let sentence = |has: Vec<bool>| {
-        let those = |wanted: bool| -> Vec<String> {
-            let those = (0..outcomes).filter(|place| has[*place] == wanted);
-            those.map(name).collect()
-        };
-        let (with, without) = (those(true), those(false));
-        let all: Vec<String> = with.iter().chain(&without).cloned().collect();
-        let which = match (outcomes, without.is_empty()) {
-            (0..=1, _) => String::new(),
-            (2, false) => String::new(),
-            (_, true) => " (those who have all)".to_owned(),
-            (_, false) => format!(" (those with {} and without {})", and(&with), and(&without)),
-        };
-        let subject = match all.len() {
-            1 => format!("the study's outcome {} is known of", all[0]),
-            _ => format!("the study's outcomes {} differ in", and(&all)),
-        };
-        format!(
-            "{subject} fewer than {CARD_PATIENTS_MIN} patients{which}: leave one out, or join their levels"
-        )
-    };
-    small.map(|(has, _)| sentence(has)).collect()
 }
 
 /// Patients by whom the study can be told from those that it renews, where they are few: a sentence for each lot of them.
@@ -311,20 +282,27 @@ mod tests {
     }
 
     #[test]
-    fn a_study_whose_outcomes_tell_few_patients_apart_has_no_card() {
-        assert_eq!(said([[0, 0, 0], [0, 40, 40], [0, 40, 40]]), "");
-        assert_eq!(said([[0, 10, 10], [0, 40, 40], [0, 40, 40]]), "");
-        assert_eq!(
-            said([[0, 10, 9], [0, 40, 40], [0, 40, 40]]),
-            "the study's outcomes \"death\" and \"disease\" differ in fewer than 20 patients: leave one out, or join their levels"
-        );
-        assert_eq!(
-            said([[0, 0, 0], [0, 40, 9], [0, 40, 10]]),
-            "the group \"positive\" of the outcome \"death\" has fewer than 20 patients over all hospitals: join its levels with \
-             others, or leave the outcome out"
-        );
-        let both = said([[0, 40, 40], [40, 0, 2], [40, 0, 0]]);
-        assert!(both.contains("(those who have all)"), "{both}");
+    fn a_class_of_few_patients_has_no_card() {
+        let parts = [[0, 0, 0], [0, 40, 9], [0, 40, 10]];
+        let said = check(&settings(), &counts(parts, [0; 5])).err();
+        let wanted = "the group \"positive\" of the outcome \"death\" has fewer than 20 patients over all hospitals: join its \
+                      levels with others, or leave the outcome out";
+        assert_eq!(said.map(|failure| failure.text).as_deref(), Some(wanted));
+        let parts = [[0, 10, 9], [0, 40, 40], [0, 40, 40]];
+        assert!(check(&settings(), &counts(parts, [0; 5])).is_ok());
+    }
+
+    #[test]
+    fn few_patients_by_whom_outcomes_differ_are_left_out() {
+        // Of two outcomes: the first alone, the second alone, both.
+        assert_eq!(left_out(&[0, 20, 160]), [0_u32; 0]);
+        assert_eq!(left_out(&[19, 0, 160]), [1]);
+        assert_eq!(left_out(&[1, 19, 160]), [1, 2]);
+        assert_eq!(left_out(&[40, 80, 2]), [3]);
+        let settings = settings();
+        let patterns = (0..settings.parts()).map(|part| settings.pattern(part));
+        assert_eq!(patterns.collect::<Vec<_>>(), [0, 2, 2, 1, 3, 3, 1, 3, 3]);
+        assert_eq!(settings.patterns(), 3);
     }
 
     #[test]

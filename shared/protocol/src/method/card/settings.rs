@@ -109,6 +109,22 @@ impl CardSettings {
         states
     }
 
+    /// Patterns of who has which outcome, one at least; none where there is one outcome, which everybody has.
+    #[must_use]
+    pub fn patterns(&self) -> usize {
+        match self.outcomes.len() {
+            0 | 1 => 0,
+            outcomes => (1 << outcomes) - 1,
+        }
+    }
+
+    /// The pattern of a part: the bits of the outcomes that its patients have, of which the lowest stands for the first.
+    #[must_use]
+    pub fn pattern(&self, part: usize) -> u32 {
+        let states = self.states_of(part).into_iter().rev();
+        states.fold(0, |pattern, state| pattern << 1 | u32::from(state > 0))
+    }
+
     /// Into how many lots the study and those that it renews part the patients of them: by who is in which, one at least. The lot
     /// with number n is of whoever is in the study where the lowest bit of n + 1 is set, and in the earlier ones by the other bits.
     #[must_use]

@@ -14,7 +14,7 @@ pub(crate) fn place(
     let coefficient = |name: &str| {
         let mut all = model.coefficients.iter();
         all.find(|one| one.name == name)
-            .map_or(0.0, |one| one.value)
+            .map_or(0.0, |one| one.weight.unwrap_or(one.value))
     };
     let adds = |(feature, value): (&Feature, &Value)| match (value, &feature.kind) {
         (Value::Level(level), FeatureKind::Categorical { levels }) => {

@@ -139,6 +139,7 @@ impl Unpsl {
     fn choose(&mut self, prepared: Arc<Prepared>, notes: &mut Vec<String>) -> Result<(), Failure> {
         let rows = prepared.standardisation.rows().len();
         self.settings = self.settings.clone().of_rows(rows);
+        notes.extend(self.settings.supervision.in_words(prepared.totals.pairs));
         match Choice::begin(&self.settings, self.seed, &prepared)? {
             Some(choice) => {
                 let choice = Box::new(choice);
@@ -326,10 +327,11 @@ impl Preparable for UnpslSettings {
     }
 
     fn pairs_max(&self, patients: u64) -> u64 {
-        match self.objective.pairs {
+        let of_outcome = match self.objective.pairs {
             Pairs::All => patients.saturating_mul(patients - patients.min(1)) / 2,
             Pairs::PerPatient(partners) => patients.saturating_mul(partners as u64),
-        }
+        };
+        self.supervision.pairs_max(of_outcome, patients)
     }
 
     fn accepts_totals(&self, totals: &Totals) -> Result<(), Failure> {
@@ -339,7 +341,7 @@ impl Preparable for UnpslSettings {
         }
         let text = format!(
             "found {} similar and {} dissimilar pairs over all sites, wanted some of both; \
-             the outcome must have two classes somewhere",
+             the outcome must have two classes somewhere, and judged pairs must be of both kinds",
             pairs.similar, pairs.dissimilar
         );
         Err(Failure::new(Code::Pairs, text))

@@ -15,4 +15,5 @@ mod possible;
 pub(crate) mod rounds;
 mod selection;
 pub mod settings;
+pub mod supervision;
 mod validation;

@@ -1,6 +1,7 @@
 //! `[unpsl]`: the settings of distributed UnPSL.
 
 use super::accelerated::Accelerated;
+use super::supervision::Supervision;
 use super::validation;
 pub use super::validation::Validation;
 use crate::cohort::{Feature, OutcomeSpecification};
@@ -38,6 +39,8 @@ const WHOLE_ROWS_MAX: usize = 400;
 pub struct UnpslSettings {
     /// The objective (4.19).
     pub objective: Settings,
+    /// Which pairs of patients are similar.
+    pub supervision: Supervision,
     /// Whether the job names no rank: it is then at most the rows of the prepared matrix.
     pub is_rank_usual: bool,
     /// Whether the job states no lambda_1: under the accelerated consensus it then follows from what the sites answer at W = 0.
@@ -245,6 +248,7 @@ impl UnpslSettings {
             is_rank_usual,
             is_lambda_usual,
             objective: objective(section, &candidates),
+            supervision: Supervision::read(section),
             starts: narrow(section.count("starts", 1, 1..=100)),
             neighbours: candidates.neighbours.first().copied().unwrap_or(NEIGHBOURS),
             validation: validation::read(section, candidates.choosing_folds()),

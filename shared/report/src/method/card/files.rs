@@ -93,6 +93,8 @@ struct CardFile<'c> {
     run: &'c str,
     hospitals: usize,
     patients: u64,
+    /// Patients who are in no run of the study, rounded up to tens.
+    left_out: u64,
     outcomes: Vec<OutcomeEntry<'c>>,
     features: Vec<FeatureEntry<'c>>,
 }
@@ -173,6 +175,7 @@ pub(super) fn json(
         run: result.run.as_str(),
         hospitals: result.sites_that_took_part(),
         patients: table.groups.first().map_or(0, |everyone| everyone.patients),
+        left_out: table.left_out,
         outcomes: outcomes
             .map(|(place, outcome)| outcome_entry((settings, table), place, outcome))
             .collect(),

@@ -1,6 +1,6 @@
 //! Pair labels of one site: similar, dissimilar, or none.
 
-use ndarray::{Array1, Array2};
+use ndarray::{Array1, Array2, Axis};
 
 /// y_ij of every pair of patients at one site.
 #[derive(Clone)]
@@ -9,6 +9,25 @@ pub enum Labels {
     Classes(Array1<u32>),
     /// +1 similar, -1 dissimilar, 0 no label; made by [`Labels::pairs`].
     Pairs(PairMatrix),
+    /// The pairs that a physician has judged, and no others.
+    Judged(JudgedPairs),
+    /// All pairs by their classes and, in addition, judged pairs, each of which counts as so many.
+    Both {
+        /// The class of each patient.
+        codes: Array1<u32>,
+        /// The judged pairs.
+        judged: JudgedPairs,
+        /// As how many pairs each of them counts.
+        times: u32,
+    },
+}
+
+/// Few pairs of many patients: memory grows with the pairs alone.
+#[derive(Clone, PartialEq, Eq)]
+pub struct JudgedPairs {
+    patients: usize,
+    /// Each pair once, smaller place first, ascending; true where they are similar.
+    pairs: Vec<([u32; 2], bool)>,
 }
 
 /// A symmetric n x n matrix of +1, -1 and 0 with a diagonal of 0.
@@ -44,6 +63,9 @@ pub enum LabelsError {
         /// The label.
         found: i8,
     },
+    /// A judged pair is of two patients, and is judged once.
+    #[error("judged pairs are not of two different patients each, or one pair has two judgements")]
+    Judged,
 }
 
 impl PairCounts {
@@ -51,6 +73,13 @@ impl PairCounts {
     #[must_use]
     pub fn total(self) -> u64 {
         self.similar + self.dissimilar
+    }
+
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self {
+            similar: self.similar + other.similar,
+            dissimilar: self.dissimilar + other.dissimilar,
+        }
     }
 }
 
@@ -80,26 +109,52 @@ impl Labels {
     #[must_use]
     pub fn patients(&self) -> usize {
         match self {
-            Self::Classes(codes) => codes.len(),
+            Self::Classes(codes) | Self::Both { codes, .. } => codes.len(),
             Self::Pairs(matrix) => matrix.0.nrows(),
+            Self::Judged(judged) => judged.patients,
         }
     }
 
-    /// y_ij of two patients; 0 of one patient with itself.
+    /// The labels among the patients at these places, in this order.
+    #[must_use]
+    pub fn among(&self, rows: &[usize]) -> Self {
+        match self {
+            Self::Classes(codes) => Self::Classes(codes.select(Axis(0), rows)),
+            Self::Pairs(PairMatrix(matrix)) => {
+                let of_rows = matrix.select(Axis(0), rows);
+                Self::Pairs(PairMatrix(of_rows.select(Axis(1), rows)))
+            }
+            Self::Judged(judged) => Self::Judged(judged.among(rows)),
+            Self::Both {
+                codes,
+                judged,
+                times,
+            } => Self::Both {
+                codes: codes.select(Axis(0), rows),
+                judged: judged.among(rows),
+                times: *times,
+            },
+        }
+    }
+
+    /// y_ij of two patients; 0 of one patient with itself. Of both kinds of labels together it is that of the classes.
     #[must_use]
     pub fn of_pair(&self, one: usize, other: usize) -> i8 {
         match self {
             _ if one == other => 0,
-            Self::Classes(codes) if codes[one] == codes[other] => 1,
-            Self::Classes(_) => -1,
+            Self::Classes(codes) | Self::Both { codes, .. } => match codes[one] == codes[other] {
+                true => 1,
+                false => -1,
+            },
             Self::Pairs(matrix) => matrix.0[[one, other]],
+            Self::Judged(judged) => judged.of_pair(one, other),
         }
     }
 
     /// y_ij of one patient with each of the patients from `first` on, as numbers; 0 of the patient with itself.
     pub(crate) fn of_row(&self, one: usize, first: usize, labels: &mut [f64]) {
         match self {
-            Self::Classes(codes) => {
+            Self::Classes(codes) | Self::Both { codes, .. } => {
                 let own = codes[one];
                 let others = codes.iter().skip(first);
                 for (label, code) in labels.iter_mut().zip(others) {
@@ -116,6 +171,38 @@ impl Labels {
                     *label = f64::from(*other);
                 }
             }
+            Self::Judged(judged) => {
+                for (place, label) in labels.iter_mut().enumerate() {
+                    *label = f64::from(judged.of_pair(one, first + place));
+                }
+            }
+        }
+    }
+
+    /// What judged pairs count in addition to all others.
+    pub(super) fn in_addition(&self) -> PairCounts {
+        match self {
+            Self::Both { judged, times, .. } => {
+                let (own, times) = (judged.count(), u64::from(*times));
+                PairCounts {
+                    similar: times * own.similar,
+                    dissimilar: times * own.dissimilar,
+                }
+            }
+            Self::Classes(_) | Self::Pairs(_) | Self::Judged(_) => PairCounts::default(),
+        }
+    }
+
+    /// What the patient with most pairs counts at most, relative to the mean over all: so much coarser is what the site adds to a sum.
+    pub(crate) fn crowding(&self) -> f64 {
+        match self {
+            Self::Classes(_) | Self::Pairs(_) => 1.0,
+            Self::Judged(judged) => judged.crowding(),
+            Self::Both {
+                codes,
+                judged,
+                times,
+            } => judged.crowding_among(codes.len(), f64::from(*times)),
         }
     }
 
@@ -123,19 +210,9 @@ impl Labels {
     #[must_use]
     pub fn count(&self) -> PairCounts {
         match self {
-            Self::Classes(codes) => {
-                let pairs = |patients: u64| patients * patients.saturating_sub(1) / 2;
-                let mut sorted = codes.to_vec();
-                sorted.sort_unstable();
-                let similar = sorted
-                    .chunk_by(|a, b| a == b)
-                    .map(|class| pairs(class.len() as u64))
-                    .sum();
-                PairCounts {
-                    similar,
-                    dissimilar: pairs(codes.len() as u64) - similar,
-                }
-            }
+            Self::Classes(codes) => of_classes(codes),
+            Self::Judged(judged) => judged.count(),
+            Self::Both { codes, .. } => of_classes(codes).plus(self.in_addition()),
             Self::Pairs(matrix) => {
                 let count = |wanted: i8| {
                     matrix.0.iter().filter(|label| **label == wanted).count() as u64 / 2
@@ -146,6 +223,130 @@ impl Labels {
                 }
             }
         }
+    }
+}
+
+/// Counts of the pairs of patients of these classes.
+fn of_classes(codes: &Array1<u32>) -> PairCounts {
+    let pairs = |patients: u64| patients * patients.saturating_sub(1) / 2;
+    let mut sorted = codes.to_vec();
+    sorted.sort_unstable();
+    let similar = sorted
+        .chunk_by(|a, b| a == b)
+        .map(|class| pairs(class.len() as u64))
+        .sum();
+    PairCounts {
+        similar,
+        dissimilar: pairs(codes.len() as u64) - similar,
+    }
+}
+
+impl JudgedPairs {
+    /// Judged pairs of so many patients, each by two places; true where a pair is similar. A pair may come again with the same
+    /// judgement.
+    ///
+    /// # Errors
+    /// [`LabelsError::Judged`].
+    pub fn new(
+        patients: usize,
+        pairs: impl IntoIterator<Item = ([usize; 2], bool)>,
+    ) -> Result<Self, LabelsError> {
+        let mut kept = Vec::new();
+        for ([one, other], is_similar) in pairs {
+            if one == other || one.max(other) >= patients {
+                return Err(LabelsError::Judged);
+            }
+            let place = |place: usize| u32::try_from(place).map_err(|_| LabelsError::Judged);
+            kept.push(([place(one.min(other))?, place(one.max(other))?], is_similar));
+        }
+        kept.sort_unstable();
+        kept.dedup();
+        match kept.windows(2).any(|two| two[0].0 == two[1].0) {
+            true => Err(LabelsError::Judged),
+            false => Ok(Self {
+                patients,
+                pairs: kept,
+            }),
+        }
+    }
+
+    /// The pairs, smaller place first, ascending; true where they are similar.
+    #[must_use]
+    pub fn pairs(&self) -> &[([u32; 2], bool)] {
+        &self.pairs
+    }
+
+    /// The places of the patients who are in a pair, ascending.
+    #[must_use]
+    pub fn members(&self) -> Vec<usize> {
+        let places = self.pairs.iter().flat_map(|(pair, _)| *pair);
+        let mut members: Vec<usize> = places.map(|place| place as usize).collect();
+        members.sort_unstable();
+        members.dedup();
+        members
+    }
+
+    /// Pairs of the patient who has most, relative to the mean over all patients.
+    fn crowding(&self) -> f64 {
+        self.crowding_among(1, 1.0)
+    }
+
+    /// The same, where each patient is paired with all of `others` as well, and a judged pair counts as `times` of these.
+    #[allow(clippy::cast_precision_loss)] // counts of pairs
+    fn crowding_among(&self, others: usize, times: f64) -> f64 {
+        let mut of_each = vec![0_u64; self.patients];
+        for (pair, _) in &self.pairs {
+            pair.iter().for_each(|place| of_each[*place as usize] += 1);
+        }
+        let everybody = others.saturating_sub(1) as f64;
+        let most = of_each.iter().max().copied().unwrap_or(0) as f64;
+        let mean = 2.0 * self.pairs.len() as f64 / self.patients.max(1) as f64;
+        match everybody + times * mean {
+            mean if mean > 0.0 => (everybody + times * most) / mean,
+            _ => 1.0,
+        }
+    }
+
+    /// The pairs among the patients at these places, which are their rows then.
+    #[must_use]
+    pub fn among(&self, rows: &[usize]) -> Self {
+        let mut places = vec![None; self.patients];
+        for (at, row) in (0_u32..).zip(rows) {
+            places[*row] = Some(at);
+        }
+        let moved = |(pair, is_similar): &([u32; 2], bool)| {
+            let [one, other] = pair.map(|place| places[place as usize]);
+            let (one, other) = (one?, other?);
+            Some(([one.min(other), one.max(other)], *is_similar))
+        };
+        let mut pairs: Vec<_> = self.pairs.iter().filter_map(moved).collect();
+        pairs.sort_unstable();
+        Self {
+            patients: rows.len(),
+            pairs,
+        }
+    }
+
+    /// Counts of them.
+    #[must_use]
+    pub fn count(&self) -> PairCounts {
+        let similar = self.pairs.iter().filter(|(_, is_similar)| *is_similar);
+        let similar = similar.count() as u64;
+        PairCounts {
+            similar,
+            dissimilar: self.pairs.len() as u64 - similar,
+        }
+    }
+
+    fn of_pair(&self, one: usize, other: usize) -> i8 {
+        let (Ok(low), Ok(high)) = (u32::try_from(one.min(other)), u32::try_from(one.max(other)))
+        else {
+            return 0;
+        };
+        let found = self
+            .pairs
+            .binary_search_by_key(&[low, high], |(pair, _)| *pair);
+        found.map_or(0, |at| if self.pairs[at].1 { 1 } else { -1 })
     }
 }
 

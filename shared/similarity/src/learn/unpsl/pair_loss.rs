@@ -10,7 +10,7 @@
 
 mod blocks;
 mod derivatives;
-mod drawn;
+mod listed;
 mod threshold;
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, Zip, s};
@@ -21,9 +21,9 @@ use super::sweep::{Kinds, Tallies, sweep_labelled};
 use crate::numeric::linear_algebra::{product_into, transposed_product_into};
 use crate::numeric::seed::Seed;
 use blocks::{Block, ClassRange, blocked, sweep_classes};
-use drawn::DrawnPairs;
+use listed::ListedPairs;
 
-pub(super) use drawn::count_drawn;
+pub(super) use listed::count_drawn;
 
 /// Beyond this, products of entries of E overflow: the loss counts as infinite.
 const PROJECTION_MAX: f64 = 1e140;
@@ -42,6 +42,8 @@ pub struct PairLoss {
     /// n x d; sorted by class where labels are classes.
     patients: Array2<f64>,
     layout: Layout,
+    /// Pairs that count in addition, and as how many each.
+    judged: Option<(ListedPairs, f64)>,
     weights: PairWeightValues,
     form: Form,
 }
@@ -78,6 +80,21 @@ struct RowSums {
     curvatures: Array1<f64>,
 }
 
+impl Passed {
+    /// Adds what a pass over other pairs of the same patients adds up.
+    fn add(&mut self, other: &Self) {
+        self.loss += other.loss;
+        self.derivative += other.derivative;
+        if let (Some(own), Some(other)) = (&mut self.weighted, &other.weighted) {
+            *own += other;
+        }
+        if let (Some(own), Some(other)) = (&mut self.sums, &other.sums) {
+            own.derivatives += &other.derivatives;
+            own.curvatures += &other.curvatures;
+        }
+    }
+}
+
 impl RowSums {
     fn zeros(patients: usize) -> Self {
         let zeros = || Array1::zeros(patients);
@@ -93,8 +110,8 @@ enum Layout {
     Classes(Vec<ClassRange>),
     /// All labelled pairs, n x n.
     Matrix(Array2<i8>),
-    /// Drawn pairs only.
-    Drawn(DrawnPairs),
+    /// Pairs of a list only.
+    Listed(ListedPairs),
 }
 
 impl PairLoss {
@@ -112,33 +129,39 @@ impl PairLoss {
         seed: Seed,
     ) -> Self {
         assert_eq!(patients.nrows(), labels.patients(), "one label per patient");
-        let plain = || patients.as_standard_layout().into_owned();
-        let (patients, layout) = match (pairs, labels) {
-            (Pairs::PerPatient(partners), labels) => (
-                plain(),
-                Layout::Drawn(DrawnPairs::new(labels, partners, seed)),
-            ),
-            (Pairs::All, Labels::Pairs(matrix)) => {
-                (plain(), Layout::Matrix(matrix.matrix().clone()))
-            }
-            (Pairs::All, Labels::Classes(codes)) => {
-                let mut order: Vec<usize> = (0..codes.len()).collect();
-                order.sort_by_key(|&patient| codes[patient]);
-                let mut ranges = Vec::with_capacity(order.len());
-                for class in order.chunk_by(|&a, &b| codes[a] == codes[b]) {
-                    let begin = ranges.len();
-                    let range = ClassRange {
-                        begin,
-                        end: begin + class.len(),
-                    };
-                    ranges.extend(std::iter::repeat_n(range, class.len()));
-                }
-                (patients.select(Axis(0), &order), Layout::Classes(ranges))
+        // Sorted by class where all pairs are told apart by it, else as they come.
+        let order: Vec<usize> = match (pairs, labels) {
+            (Pairs::All, Labels::Classes(codes) | Labels::Both { codes, .. }) => by_class(codes),
+            (Pairs::All, Labels::Pairs(_) | Labels::Judged(_)) | (Pairs::PerPatient(_), _) => {
+                (0..labels.patients()).collect()
             }
         };
+        let mut rows = vec![0; order.len()];
+        for (row, patient) in order.iter().enumerate() {
+            rows[*patient] = row;
+        }
+        let layout = match (pairs, labels) {
+            (Pairs::PerPatient(partners), labels) => {
+                Layout::Listed(ListedPairs::new(labels, partners, seed))
+            }
+            (Pairs::All, Labels::Pairs(matrix)) => Layout::Matrix(matrix.matrix().clone()),
+            (Pairs::All, Labels::Judged(judged)) => {
+                Layout::Listed(ListedPairs::judged(judged, &rows))
+            }
+            (Pairs::All, Labels::Classes(codes) | Labels::Both { codes, .. }) => {
+                Layout::Classes(ranges(&order, codes))
+            }
+        };
+        let judged = match labels {
+            Labels::Both { judged, times, .. } => {
+                Some((ListedPairs::judged(judged, &rows), f64::from(*times)))
+            }
+            Labels::Classes(_) | Labels::Pairs(_) | Labels::Judged(_) => None,
+        };
         Self {
-            patients,
+            patients: patients.select(Axis(0), &order),
             layout,
+            judged,
             weights,
             form,
         }
@@ -230,8 +253,8 @@ impl PairLoss {
                 threshold: self.sign() * threshold,
             },
         };
-        match &self.layout {
-            Layout::Drawn(pairs) => pairs.pass(&pass),
+        let mut passed = match &self.layout {
+            Layout::Listed(pairs) => pairs.pass(&pass),
             Layout::Classes(ranges) => {
                 let sweep = |block: Block, values: &mut [f64], tallies: &mut Tallies| {
                     sweep_classes(block, ranges, values, pass.kinds, tallies);
@@ -249,8 +272,38 @@ impl PairLoss {
                 };
                 blocked(&pass, sweep)
             }
+        };
+        if let Some((pairs, times)) = &self.judged {
+            let kinds = Kinds {
+                similar: times * pass.kinds.similar,
+                dissimilar: times * pass.kinds.dissimilar,
+                ..pass.kinds
+            };
+            passed.add(&pairs.pass(&Pass { kinds, ..pass }));
         }
+        passed
     }
+}
+
+/// The patients, class by class.
+fn by_class(codes: &Array1<u32>) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..codes.len()).collect();
+    order.sort_by_key(|&patient| codes[patient]);
+    order
+}
+
+/// Where the class of each patient begins and ends, in this order.
+fn ranges(order: &[usize], codes: &Array1<u32>) -> Vec<ClassRange> {
+    let mut ranges = Vec::with_capacity(order.len());
+    for class in order.chunk_by(|&a, &b| codes[a] == codes[b]) {
+        let begin = ranges.len();
+        let range = ClassRange {
+            begin,
+            end: begin + class.len(),
+        };
+        ranges.extend(std::iter::repeat_n(range, class.len()));
+    }
+    ranges
 }
 
 /// G F becomes (G - diag(r)) F.

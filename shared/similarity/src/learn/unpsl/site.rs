@@ -191,7 +191,7 @@ impl SiteObjective {
         }
         check_totals(&summary, totals)?;
         let weights = weights(settings.pair_weights, totals)?;
-        let scales = scales(settings, &summary, totals, weights);
+        let scales = scales(settings, &summary, totals, weights, labels.crowding());
         Ok(Self {
             loss: PairLoss::new(
                 patients,

@@ -75,7 +75,9 @@ impl Totals {
 pub fn summarise(labels: &Labels, pairs: Pairs, seed: Seed) -> Summary {
     let pairs = match pairs {
         Pairs::All => labels.count(),
-        Pairs::PerPatient(partners) => count_drawn(labels, partners, seed),
+        Pairs::PerPatient(partners) => {
+            count_drawn(labels, partners, seed).plus(labels.in_addition())
+        }
     };
     Summary {
         patients: labels.patients() as u64,

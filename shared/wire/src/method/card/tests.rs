@@ -57,6 +57,7 @@ fn result(mean: f64) -> RunResult {
             }),
             OutcomeSummary::Time(1_250.5),
         ],
+        left_out: 10,
     };
     let table = Some(table);
     left(Ending::Completed, Model::Card(model::Model { table }))
@@ -64,11 +65,15 @@ fn result(mean: f64) -> RunResult {
 
 #[test]
 fn every_message_is_what_googles_protobuf_writes_and_reads_back_from_it() {
-    let places = Arc::new(vec![0, 2, 300]);
+    let (places, left_out) = (Arc::new(vec![0, 2, 300]), Arc::new(vec![1, 300]));
     let requests = [
-        ("compare_card", card::Request::Compare),
-        ("count_card", card::Request::Count),
-        ("sum_card", card::Request::Sum(places)),
+        ("part_card", card::Request::Part),
+        (
+            "compare_card",
+            card::Request::Compare(Arc::clone(&left_out)),
+        ),
+        ("count_card", card::Request::Count(Arc::clone(&left_out))),
+        ("sum_card", card::Request::Sum { places, left_out }),
     ];
     let requests = requests.map(|(name, request)| (name, ask(Request::Card(request))));
     requests_are_golden(requests.into());
@@ -77,6 +82,7 @@ fn every_message_is_what_googles_protobuf_writes_and_reads_back_from_it() {
         outcomes: vec![Vec::new(), vec![0.5, 1.25], vec![1_250.5]],
     };
     let answers = [
+        ("card_parts", card::Answer::Parts(vec![7, 0, 296])),
         ("card_lots", card::Answer::Lots(vec![23, 0, 280])),
         ("card_counts", card::Answer::Counts(counts())),
         ("card_sums", card::Answer::Sums(sums)),

@@ -92,6 +92,7 @@ impl PairLoss {
         several.then(|| Self {
             patients: self.patients.select(Axis(0), &rows),
             layout: Layout::Classes(kept),
+            judged: None,
             weights: self.weights,
             form: self.form,
         })

@@ -44,11 +44,13 @@ pub(super) struct Scales {
     pub(super) patient: Patient,
 }
 
+/// `crowding` is by how much one patient is in more pairs than others.
 pub(super) fn scales(
     settings: &Settings,
     summary: &Summary,
     totals: &Totals,
     weights: PairWeightValues,
+    crowding: f64,
 ) -> Scales {
     let weight_of = |pairs: PairCounts| {
         pairs.similar as f64 * weights.similar + pairs.dissimilar as f64 * weights.dissimilar
@@ -71,8 +73,8 @@ pub(super) fn scales(
         correlation,
         curvature,
         patient: Patient {
-            slope: loss * mine / patients,
-            curvature: curvature * (mine / 2.0).sqrt() / patients,
+            slope: crowding * loss * mine / patients,
+            curvature: crowding * curvature * (mine / 2.0).sqrt() / patients,
         },
     }
 }

@@ -1,11 +1,11 @@
-//! A number of pairs per patient, drawn from the seed: memory grows with the pairs alone.
+//! A list of pairs, drawn from the seed or judged: memory grows with the pairs alone.
 
 use ndarray::parallel::prelude::*;
 use ndarray::{Array1, Array2, Axis, concatenate};
 use rand::seq::index;
 
 use super::{Pass, Passed, RowSums, curvature};
-use crate::learn::unpsl::labels::{Labels, PairCounts};
+use crate::learn::unpsl::labels::{JudgedPairs, Labels, PairCounts};
 use crate::learn::unpsl::sweep::{Tallies, sweep_labelled};
 use crate::numeric::linear_algebra::inner;
 use crate::numeric::seed::Seed;
@@ -15,34 +15,48 @@ const BLOCK_PATIENTS: usize = 512;
 /// Draws per wanted partner before a patient's labelled partners are listed one by one.
 const DRAWS_PER_PARTNER: usize = 8;
 
-/// Drawn pairs, each listed at both of its patients.
-pub(super) struct DrawnPairs {
+/// Pairs of a list, each at both of its patients.
+pub(super) struct ListedPairs {
     /// The partners of patient i are `partners[offsets[i]..offsets[i + 1]]`, ascending.
     offsets: Vec<usize>,
     partners: Vec<u32>,
     labels: Vec<i8>,
 }
 
-impl DrawnPairs {
+impl ListedPairs {
     pub(super) fn new(labels: &Labels, partners: usize, seed: Seed) -> Self {
-        let mut pairs = draw(labels, partners, seed);
-        let reversed: Vec<_> = pairs.iter().map(|&[one, other]| [other, one]).collect();
-        pairs.extend(reversed);
+        let label = |[one, other]: [u32; 2]| labels.of_pair(one as usize, other as usize);
+        let pairs = draw(labels, partners, seed).into_iter();
+        let labelled = pairs.map(|pair| (pair, label(pair)));
+        Self::listed(labels.patients(), labelled.collect())
+    }
+
+    /// The pairs of `judged`, whose patient at place p is row `rows[p]`.
+    pub(super) fn judged(judged: &JudgedPairs, rows: &[usize]) -> Self {
+        let row = |place: u32| rows[place as usize] as u32;
+        let label = |is_similar: bool| if is_similar { 1 } else { -1 };
+        let pairs = judged.pairs().iter();
+        let labelled = pairs.map(|(pair, is_similar)| (pair.map(row), label(*is_similar)));
+        Self::listed(rows.len(), labelled.collect())
+    }
+
+    /// Pairs with their labels, each once.
+    fn listed(patients: usize, mut pairs: Vec<([u32; 2], i8)>) -> Self {
+        let reversed = |&([one, other], label): &([u32; 2], i8)| ([other, one], label);
+        let other_way: Vec<_> = pairs.iter().map(reversed).collect();
+        pairs.extend(other_way);
         pairs.sort_unstable();
-        let mut offsets = vec![0; labels.patients() + 1];
-        for &[one, _] in &pairs {
-            offsets[one as usize + 1] += 1;
+        let mut offsets = vec![0; patients + 1];
+        for ([one, _], _) in &pairs {
+            offsets[*one as usize + 1] += 1;
         }
-        for patient in 0..labels.patients() {
+        for patient in 0..patients {
             offsets[patient + 1] += offsets[patient];
         }
         Self {
             offsets,
-            partners: pairs.iter().map(|pair| pair[1]).collect(),
-            labels: pairs
-                .iter()
-                .map(|&[one, other]| labels.of_pair(one as usize, other as usize))
-                .collect(),
+            partners: pairs.iter().map(|(pair, _)| pair[1]).collect(),
+            labels: pairs.iter().map(|(_, label)| *label).collect(),
         }
     }
 
@@ -155,7 +169,7 @@ fn joined(parts: &[Part], pass: &Pass<'_>) -> Passed {
     }
 }
 
-/// Counts of the pairs that [`DrawnPairs`] would hold.
+/// Counts of the pairs that [`ListedPairs::new`] would hold.
 pub(in crate::learn::unpsl) fn count_drawn(
     labels: &Labels,
     partners: usize,
@@ -178,8 +192,8 @@ fn draw(labels: &Labels, wanted: usize, seed: Seed) -> Vec<[u32; 2]> {
     let mut stream = seed.stream("pairs", 0);
     let mut pairs = Vec::with_capacity(patients * wanted.min(patients));
     let draws_per_partner = match labels {
-        Labels::Classes(_) => 1, // every pair has a label
-        Labels::Pairs(_) => DRAWS_PER_PARTNER,
+        Labels::Classes(_) | Labels::Both { .. } => 1, // every pair has a label
+        Labels::Pairs(_) | Labels::Judged(_) => DRAWS_PER_PARTNER,
     };
     for patient in 0..patients {
         let others = patients - 1;

@@ -1,0 +1,230 @@
+//! Promise: a metric is learned from pairs of patients that physicians have judged, alone or with the outcome, at one hospital and over
+//! several; the pairs never leave, and what is wrong with them is named by line.
+
+use kindred_tests::programs::{Home, Ran, coordinator, site_agent};
+use kindred_tests::results::result;
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::fs;
+
+const SITES: [&str; 3] = ["north", "south", "east"];
+const PATIENTS: usize = 90;
+const COLUMNS: [&str; 6] = ["age", "pressure", "marker", "weight", "noise_1", "noise_2"];
+/// By which the outcome is told, and by which physicians go.
+const OF_OUTCOME: [&str; 2] = ["age", "pressure"];
+const OF_PHYSICIANS: [&str; 2] = ["marker", "weight"];
+
+/// Numbers from 0 to 1, always the same.
+struct Draws(u64);
+
+impl Draws {
+    fn next(&mut self) -> f64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.next()).sum::<f64>() - 6.0
+    }
+
+    fn patient(&mut self) -> usize {
+        (self.next() * PATIENTS as f64) as usize
+    }
+}
+
+/// Patients of each site, and pairs of them that a physician calls similar where marker and weight say so.
+fn write(home: &Home) {
+    let mut draws = Draws(7);
+    for site in SITES {
+        let mut table = format!("patient,{},class\n", COLUMNS.join(","));
+        let mut kinds = Vec::new();
+        for patient in 0..PATIENTS {
+            let values = COLUMNS.map(|_| draws.normal());
+            let is_ill = values[0] + values[1] + 0.3 * draws.normal() > 0.0;
+            kinds.push((values[2] > 0.0, values[3] > 0.0));
+            let values = values.map(|one| format!("{one:.3}")).join(",");
+            writeln!(table, "{site}-{patient},{values},{}", u8::from(is_ill)).unwrap();
+        }
+        home.write(&format!("data/{site}.csv"), &table);
+        let mut pairs = "patient,other,similar,who\n".to_owned();
+        let mut seen = std::collections::BTreeSet::new();
+        while seen.len() < 400 {
+            let (one, other) = (draws.patient(), draws.patient());
+            if one < other && seen.insert((one, other)) {
+                let similar = if kinds[one] == kinds[other] {
+                    "yes"
+                } else {
+                    "no"
+                };
+                writeln!(pairs, "{site}-{one},{site}-{other},{similar},ward").unwrap();
+            }
+        }
+        home.write(&format!("data/{site}.pairs.csv"), &pairs);
+    }
+}
+
+fn job(unpsl: &str) -> String {
+    let mut text = format!(
+        "name = \"judged\"\nmethod = \"unpsl\"\nsites = {SITES:?}\n\
+         [outcome]\ncolumn = \"class\"\nkind = \"binary\"\npositive = [\"1\"]\nnegative = [\"0\"]\n"
+    );
+    for name in COLUMNS {
+        writeln!(text, "[[features]]\nname = \"{name}\"\nkind = \"numeric\"").unwrap();
+    }
+    text + "[pairs]\nlabel = \"Judged similar on the ward\"\n[unpsl]\n" + unpsl
+}
+
+/// The least norm of the named rows, and the largest of all others.
+fn norms(found: &Value, named: &[&str]) -> (f64, f64) {
+    let (mut least, mut others) = (f64::INFINITY, 0.0_f64);
+    for row in found["features"].as_array().unwrap() {
+        let norm = row["norm"].as_f64().unwrap();
+        match named.contains(&row["name"].as_str().unwrap()) {
+            true => least = least.min(norm),
+            false => others = others.max(norm),
+        }
+    }
+    (least, others)
+}
+
+/// What a command that fails says.
+fn failure(ran: Ran) -> String {
+    assert_ne!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    ran.stdout + &ran.stderr
+}
+
+fn notes(found: &Value) -> String {
+    let notes = found["notes"].as_array().unwrap().iter();
+    notes
+        .map(|one| one.as_str().unwrap())
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+#[test]
+fn three_hospitals_learn_from_the_pairs_of_their_physicians() {
+    let home = Home::new();
+    write(&home);
+    let learned = |unpsl: &str, out: &str| {
+        home.write("job.toml", &job(unpsl));
+        let arguments = ["simulate", "job.toml", "--data", "data", "--out", out];
+        home.run(&coordinator(), &arguments).must_succeed();
+        result(&home.join(out))
+    };
+    let by_outcome = learned("", "outcome");
+    let (own, others) = norms(&by_outcome, &OF_OUTCOME);
+    assert!(own > 2.0 * others, "{own}, {others}");
+    assert!(!notes(&by_outcome).contains("physicians"));
+    let by_pairs = learned("supervision = \"physician\"\n", "pairs");
+    assert_eq!(by_pairs["status"], "converged");
+    let (own, others) = norms(&by_pairs, &OF_PHYSICIANS);
+    assert!(own > 2.0 * others, "{own}, {others}");
+    let said = notes(&by_pairs);
+    assert!(
+        said.contains("pairs of patients that physicians judged similar"),
+        "{said}"
+    );
+    let by_both = learned("supervision = \"both\"\njudged_counts = 20\n", "both");
+    assert_eq!(by_both["status"], "converged");
+    let named = [OF_OUTCOME, OF_PHYSICIANS].concat();
+    let (own, others) = norms(&by_both, &named);
+    assert!(own > others, "{own}, {others}");
+    // What left a hospital names no pair and no patient.
+    for site in SITES {
+        let journal = home
+            .join("pairs")
+            .join("sites")
+            .join(site)
+            .join("journal.jsonl");
+        let journal = fs::read_to_string(journal).unwrap();
+        assert!(!journal.contains("ward") && !journal.contains(&format!("{site}-1")));
+    }
+}
+
+#[test]
+fn one_hospital_learns_from_its_own_pairs() {
+    let home = Home::new();
+    write(&home);
+    home.write("job.toml", &job("supervision = \"physician\"\n"));
+    home.write(
+        "site.toml",
+        "site = \"north\"\ncoordinator = \"localhost:1\"\nfolder = \"north\"\n\
+         [tls]\nca = \"ca.pem\"\ncertificate = \"c.pem\"\nkey = \"k.pem\"\n\
+         [source]\nkind = \"csv\"\npath = \"data/north.csv\"\npatient = \"patient\"\n\
+         [pairs]\nfile = \"data/north.pairs.csv\"\n",
+    );
+    let arguments = ["local", "job.toml", "--config", "site.toml", "--out", "out"];
+    home.run(&site_agent(), &arguments).must_succeed();
+    let (own, others) = norms(&result(&home.join("out")), &OF_PHYSICIANS);
+    assert!(own > others, "{own}, {others}");
+}
+
+#[test]
+fn what_is_wrong_with_judged_pairs_is_named_by_line_and_no_patient_is() {
+    let home = Home::new();
+    write(&home);
+    home.write("job.toml", &job("supervision = \"physician\"\n"));
+    let pairs =
+        "patient,other,similar\nsouth-1,south-2,yes\nsouth-2,south-1,no\nsouth-3,nobody,yes\n";
+    let arguments = ["simulate", "job.toml", "--data", "data", "--out", "out"];
+    home.write("data/south.pairs.csv", pairs);
+    let failed = failure(home.run(&coordinator(), &arguments));
+    assert!(
+        failed.contains("lines 2, 3: found the opposite of an earlier line"),
+        "{failed}"
+    );
+    home.write(
+        "data/south.pairs.csv",
+        "patient,other,similar\nsouth-3,nobody,yes\n",
+    );
+    let failed = failure(home.run(&coordinator(), &arguments));
+    assert!(
+        failed.contains("column \"other\", line 2: found an unknown patient"),
+        "{failed}"
+    );
+    assert!(
+        !failed.contains("nobody") && !failed.contains("south-3"),
+        "{failed}"
+    );
+    // A hospital whose physicians have judged few pairs.
+    let few = "patient,other,similar\nsouth-1,south-2,yes\nsouth-1,south-3,no\n";
+    home.write("data/south.pairs.csv", few);
+    let failed = failure(home.run(&coordinator(), &arguments));
+    assert!(failed.contains("patients_min"), "{failed}");
+}
+
+#[test]
+fn a_supervision_that_the_study_or_the_settings_do_not_allow_is_refused_at_submission() {
+    let home = Home::new();
+    write(&home);
+    for (unpsl, declared, wanted) in [
+        (
+            "supervision = \"physician\"\n",
+            false,
+            "a study with the table [pairs]",
+        ),
+        (
+            "supervision = \"physician\"\npairs = 3\n",
+            true,
+            "pairs = \"all\"",
+        ),
+        (
+            "supervision = \"physician\"\nsite_weights = \"patients\"\n",
+            true,
+            "\"equal\"",
+        ),
+        ("judged_counts = 3\n", true, "supervision = \"both\""),
+    ] {
+        let mut text = job(unpsl);
+        if !declared {
+            text = text.replace("[pairs]\nlabel = \"Judged similar on the ward\"\n", "");
+        }
+        home.write("job.toml", &text);
+        let arguments = ["simulate", "job.toml", "--data", "data", "--out", "out"];
+        let failed = failure(home.run(&coordinator(), &arguments));
+        assert!(failed.contains(wanted), "{failed}");
+    }
+}
