@@ -3,6 +3,7 @@
 mod study;
 
 use clap::{Args, Parser, Subcommand, value_parser};
+use protocol::method::neighbours::settings;
 use std::path::PathBuf;
 pub use study::{Study, StudyCard, StudyDraft, StudyOf, StudyPropose, StudyShow};
 
@@ -153,6 +154,9 @@ pub struct JobSimilar {
     /// Your run that compares patients: a metric, a regression or a common forest
     #[arg(long, value_name = "RUN")]
     pub run: String,
+    /// By the run, or anchored: by the risk that its regression predicts, and the reasons
+    #[arg(long, value_name = "BY", default_value = "run")]
+    pub by: By,
     /// The new patients: comma-separated values, one column per feature of the run's job
     #[arg(long, value_name = "FILE")]
     pub new: PathBuf,
@@ -176,12 +180,31 @@ pub struct JobSimilar {
     pub force: bool,
 }
 
+/// By what of a run patients are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct By(pub settings::By);
+
+impl std::str::FromStr for By {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut all = settings::By::ALL.iter();
+        let found = all.find(|(name, _)| *name == text);
+        found
+            .map(|(_, by)| Self(*by))
+            .ok_or_else(|| "wanted run or anchored".to_owned())
+    }
+}
+
 /// `job cluster`.
 #[derive(Debug, Args)]
 pub struct JobCluster {
     /// Your run that compares patients: a metric, a regression or a common forest
     #[arg(long, value_name = "RUN")]
     pub run: String,
+    /// By the run, or anchored: by the risk that its regression predicts, and the reasons
+    #[arg(long, value_name = "BY", default_value = "run")]
+    pub by: By,
     /// The operator's configuration
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,

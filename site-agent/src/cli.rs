@@ -131,9 +131,9 @@ pub struct Where {
     /// Distance to use
     #[arg(long, value_enum, default_value_t = By::Run)]
     pub by: By,
-    /// Ridge of --by regression, if columns separate the outcomes perfectly
-    #[arg(long, value_name = "NUMBER", default_value_t = 0.0)]
-    pub ridge: f64,
+    /// Ridge of the regression [default: chosen from the data by restricted likelihood]
+    #[arg(long, value_name = "NUMBER")]
+    pub ridge: Option<f64>,
 }
 
 /// The distance that compares patients.
@@ -145,6 +145,8 @@ pub enum By {
     Personal,
     /// A regression of the outcome on all features, fitted to this cohort.
     Regression,
+    /// The predicted risk and its reasons, by the run's regression; of another run, or with --ridge, by one fitted to this cohort.
+    Anchored,
     /// The length of the difference of standardised columns.
     Euclidean,
     /// The sum of their absolute differences.

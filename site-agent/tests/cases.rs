@@ -52,6 +52,7 @@ fn a_new_patient_has_the_cases_of_whom_it_equals_whatever_compares() {
     for by in [
         "run",
         "regression",
+        "anchored",
         "euclidean",
         "manhattan",
         "cosine",
@@ -152,7 +153,7 @@ fn a_missing_value_is_said_and_an_unknown_level_is_refused_by_its_line() {
         "first_1,first_2,second_1,irrelevant_1,grade\n1.5,,2.2,140,low\n",
     )
     .unwrap();
-    for by in ["run", "regression", "gower"] {
+    for by in ["run", "regression", "anchored", "gower"] {
         let words = ["--new", &new, "-k", "3", "--by", by];
         assert!(
             world
@@ -296,7 +297,7 @@ fn a_run_of_another_cohort_is_said_and_one_that_does_not_fit_is_refused() {
 }
 
 #[test]
-fn a_column_that_parts_the_classes_is_named_and_a_ridge_helps() {
+fn a_column_that_parts_the_classes_is_named_without_a_ridge_and_the_usual_one_helps() {
     let world = World::new("class", UNPSL);
     let rows = world.rows();
     let (class, first) = (rows[0].len() - 1, 1);
@@ -313,15 +314,63 @@ fn a_column_that_parts_the_classes_is_named_and_a_ridge_helps() {
         .collect();
     fs::write(world.north(), lines.join("\n")).unwrap();
     let words = ["--patient", "north-0001", "--by", "regression"];
-    let text = world.ask("similar", &words).unwrap_err().to_string();
+    let plain = [&words[..], &["--ridge", "0"]].concat();
+    let text = world.ask("similar", &plain).unwrap_err().to_string();
     assert!(
         text.contains("first_1 parts the outcomes perfectly"),
         "{text}"
     );
-    let text = world
-        .ask("similar", &[&words[..], &["--ridge", "1"]].concat())
-        .unwrap();
+    let text = world.ask("similar", &words).unwrap();
     assert!(text.contains("weighed by"), "{text}");
+    assert!(text.contains("was chosen from the data"), "{text}");
+}
+
+/// The oracle is the answer's own coefficients and values.
+#[test]
+fn an_anchored_distance_says_the_predicted_risk_and_its_reasons() {
+    let world = World::new("class", UNPSL);
+    let words = ["--patient", "north-0009", "--by", "anchored", "-k", "20"];
+    let answer = world.json("similar", &words);
+    assert_eq!(answer["comparison"], "risk-anchored distance");
+    let all = answer["regression"]["coefficients"].as_array().unwrap();
+    let coefficient = |column: &str| {
+        let found = all.iter().find(|one| one["column"] == column);
+        found.map_or(0.0, |one| one["coefficient"].as_f64().unwrap())
+    };
+    let mut seen = 0;
+    for case in answer["queries"][0]["cases"].as_array().unwrap() {
+        let features = case["features"].as_array().unwrap();
+        let contribution = |feature: &Value, of: &str| -> f64 {
+            let (name, value) = (feature["feature"].as_str().unwrap(), feature[of].as_str());
+            match value.unwrap().parse::<f64>() {
+                Ok(number) => coefficient(name) * number,
+                Err(_) => coefficient(&format!("{name}={}", value.unwrap())),
+            }
+        };
+        let distance = case["distance"].as_f64().unwrap();
+        let parts = features.iter().map(|one| one["part"].as_f64().unwrap());
+        assert!((parts.sum::<f64>() - distance).abs() < 1e-9);
+        let is_whole = |one: &Value| one["value"] != "missing" && one["query"] != "missing";
+        if !features.iter().all(is_whole) {
+            continue;
+        }
+        seen += 1;
+        let apart = features
+            .iter()
+            .map(|one| contribution(one, "value") - contribution(one, "query"));
+        let apart: Vec<f64> = apart.collect();
+        let risk: f64 = apart.iter().sum();
+        let reasons: f64 = apart.iter().map(|one| one.abs()).sum();
+        assert!((risk.abs() + 0.3 * reasons - distance).abs() < 1e-3);
+        assert_eq!(case["risk"]["measure"], "odds_ratio");
+        let told = case["risk"]["value"].as_f64().unwrap();
+        assert!((told - risk.exp()).abs() < 1e-3 * told);
+    }
+    assert!(seen > 5);
+    let text = world.ask("similar", &words).unwrap();
+    for said in ["predicted risk", "times the query's odds", "same reasons"] {
+        assert!(text.contains(said), "{text}");
+    }
 }
 
 #[test]

@@ -120,6 +120,7 @@ fn what_is_saved_predicts_the_same_by_every_comparison_without_run_and_source() 
     for by in [
         "run",
         "regression",
+        "anchored",
         "euclidean",
         "manhattan",
         "cosine",

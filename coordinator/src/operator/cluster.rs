@@ -64,7 +64,7 @@ fn question(
     let job = Job::parse(&learned.job).map_err(|problems| problems.to_string())?;
     let model = learned.model.as_ref();
     let coordinates = match model {
-        Some(model) => model.coordinates(&job.cohort),
+        Some(model) => arguments.by.0.coordinates(model, &job.cohort),
         None => Err(Unplaced::Nothing),
     };
     let coordinates = coordinates.map_err(|error| error.to_string())?;
@@ -79,6 +79,7 @@ fn question(
         clusters_min: arguments.least,
         clusters_max: arguments.most,
         samples: arguments.samples,
+        by: arguments.by.0,
         ..ClusterSettings::by(run.clone(), coordinates)
     };
     let text = asking::text(&job, &settings).map_err(|error| error.to_string())?;

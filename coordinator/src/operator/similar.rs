@@ -8,7 +8,7 @@ use protocol::job::Job;
 use protocol::limits::QUERIES_MAX;
 use protocol::method::Unplaced;
 use protocol::method::neighbours::asking;
-use protocol::method::neighbours::settings::NeighboursSettings;
+use protocol::method::neighbours::settings::{self, NeighboursSettings};
 use protocol::name::RunId;
 use protocol::result::RunResult;
 use report::AlikeElsewhere;
@@ -54,7 +54,7 @@ pub async fn similar(arguments: &cli::JobSimilar) -> Result<Asked, OperatorError
     let mut names = Vec::new();
     let (run, watched) = by
         .ask(|learned| {
-            let asked = question(&by.run, learned, &arguments.new, id)?;
+            let asked = question((&by.run, arguments.by.0), learned, &arguments.new, id)?;
             names = asked.names;
             Ok((asked.text, asked.seed))
         })
@@ -78,7 +78,7 @@ struct Question {
 
 /// The patients of a file as the run places them, in a job of its sites.
 fn question(
-    run: &RunId,
+    (run, by): (&RunId, settings::By),
     learned: &RunResult,
     file: &Path,
     id: Option<&str>,
@@ -91,9 +91,11 @@ fn question(
     let model = learned.model.as_ref();
     let model = model.ok_or_else(|| unfit(Unplaced::Nothing.to_string()))?;
     let asked = patients::read(file, &job.cohort.features, id, QUERIES_MAX)?;
-    let queries = match model.place(&job.cohort, &asked.values) {
+    let queries = match by.place(model, &job.cohort, &asked.values) {
         Ok(queries) => queries,
-        Err(error @ Unplaced::Nothing) => return Err(unfit(error.to_string())),
+        Err(error @ (Unplaced::Nothing | Unplaced::Anchor)) => {
+            return Err(unfit(error.to_string()));
+        }
         Err(Unplaced::Missing(missing)) => {
             let mut problems = Problems::of(file);
             for (row, feature) in missing {
@@ -105,6 +107,7 @@ fn question(
     };
     let settings = NeighboursSettings {
         run: run.clone(),
+        by,
         queries,
     };
     let text = asking::text(&job, &settings).map_err(|error| unfit(error.to_string()))?;

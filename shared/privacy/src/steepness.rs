@@ -46,6 +46,25 @@ impl Steepness {
         )
     }
 
+    /// Whether it is so steep for the patients of all sites that it may be too steep for those of one: above two thirds of the brake.
+    #[must_use]
+    pub fn is_close(self) -> bool {
+        match self {
+            Self::Metric {
+                similarity,
+                columns,
+            } => Self::Metric {
+                similarity: 1.5 * similarity,
+                columns,
+            },
+            Self::Predictor { squares, centre } => Self::Predictor {
+                squares: 1.5 * squares,
+                centre,
+            },
+        }
+        .is_too_much()
+    }
+
     /// Whether it is too steep to be answered. What is no number is.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // columns are few

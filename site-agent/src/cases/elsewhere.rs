@@ -8,6 +8,8 @@ use crate::books::chain;
 use protocol::job::Job;
 use protocol::method::Method;
 use protocol::method::forest::settings::ForestScope;
+use protocol::method::neighbours::settings::By;
+use protocol::name::RunId;
 use similarity::compare::Comparison;
 use std::path::Path;
 
@@ -18,10 +20,10 @@ pub(crate) struct Kept {
     pub(crate) digest: String,
 }
 
-/// What `run` has left below `runs`; else why there is nothing for the job, as the coordinator may hear it.
-pub(crate) fn kept(runs: &Path, run: &str, job: &Job) -> Result<Kept, String> {
+/// What `run` has left below `runs`, compared `by` it; else why there is nothing for the job, as the coordinator may hear it.
+pub(crate) fn kept(runs: &Path, (run, by): (&RunId, By), job: &Job) -> Result<Kept, String> {
     let nothing = || format!("run {run} has left nothing at this site to compare by");
-    let folder = runs.join(run);
+    let folder = runs.join(run.as_str());
     let record = read_record(&folder, RECORD).map_err(|error| {
         tracing::warn!("{error}");
         nothing()
@@ -43,7 +45,19 @@ pub(crate) fn kept(runs: &Path, run: &str, job: &Job) -> Result<Kept, String> {
         tracing::warn!("{error}");
         nothing()
     })?;
-    let bytes = record.to_bytes().map_err(|_| nothing())?;
+    let mut bytes = record.to_bytes().map_err(|_| nothing())?;
+    let comparison = match (by, comparison) {
+        (By::Run, comparison) => comparison,
+        (By::Anchored, Comparison::Weighted(weighted)) => {
+            // Other groups than by the run itself: the books count them as another grouping.
+            bytes.extend(b"anchored");
+            Comparison::Weighted(weighted.anchored())
+        }
+        (By::Anchored, Comparison::Metric(_) | Comparison::Gower(_) | Comparison::Proximity(_)) => {
+            let text = "is no regression, and only a regression has a risk at which a distance can be anchored";
+            return Err(format!("run {run} {text}"));
+        }
+    };
     Ok(Kept {
         comparison,
         digest: chain::digest(&bytes),

@@ -4,6 +4,7 @@
 //! A run leaves its record (`comparison.json`); the patients themselves are read again from the source by the run's job, so that they are
 //! those of today, and a remark says where they are not those of the run.
 
+mod anchored;
 mod clusters;
 pub(crate) mod elsewhere;
 mod left;

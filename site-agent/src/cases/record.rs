@@ -104,6 +104,11 @@ impl LearnedRegression {
 
     /// The distance that it weighs.
     pub(super) fn weighted(&self) -> Result<Weighted, CompareError> {
+        Weighted::of(self.terms(), self.coefficients.clone())
+    }
+
+    /// Its terms.
+    pub(super) fn terms(&self) -> Terms {
         let term = |recorded: &RecordedTerm| Term {
             name: recorded.name.clone(),
             kind: match &recorded.values {
@@ -118,8 +123,7 @@ impl LearnedRegression {
             },
             indicator: recorded.indicator,
         };
-        let terms = Terms::new(self.terms.iter().map(term).collect());
-        Weighted::of(terms, self.coefficients.clone())
+        Terms::new(self.terms.iter().map(term).collect())
     }
 }
 

@@ -3,6 +3,7 @@
 use super::CasesError;
 use super::left::{self, Left};
 use super::record::{FOREST, Learned, LearnedMetric, PERSONAL, RECORD, Record};
+use super::shown::short;
 use crate::cli::{By, Where};
 use crate::config::SourceConfig;
 use crate::source::{self, Patients, Queries};
@@ -15,7 +16,7 @@ use similarity::compare::{
 };
 use similarity::learn::forest::Forest;
 use similarity::learn::regression::hazards::TimeScale;
-use similarity::learn::regression::{CoxDetails, Fit, Settings, fit};
+use similarity::learn::regression::{CoxDetails, Fit, Ridge, Settings, fit, rows};
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
@@ -215,22 +216,20 @@ fn compared(
         }
         By::Gower => Comparison::Gower(Gower::of_columns(cohort.columns())),
         By::Regression => {
-            let settings = Settings {
-                ridge: place.ridge,
-                ..Settings::default()
-            };
-            let found = fit(cohort, &settings)?;
-            remarks.extend(found.remarks());
-            if found.left_out > 0 {
-                remarks.push(format!(
-                    "the regression uses the {} patients without a missing value; {} were excluded",
-                    found.patients, found.left_out
-                ));
-            }
-            let weighted = Weighted::new(&found)?;
-            let cox = found.cox(cohort, &settings, TimeScale::KaplanMeier)?;
-            fitted = Some(Weighing { fit: found, cox });
+            let (weighted, weighing) = weighed(place, record, job, cohort, &mut remarks)?;
+            fitted = Some(weighing);
             Comparison::Weighted(weighted)
+        }
+        By::Anchored => {
+            let weighted = match (&record.learned, place.ridge) {
+                (Learned::Regression(known), None) => known.weighted()?,
+                (Learned::Regression(_) | Learned::Metric(_) | Learned::Forest(_), _) => {
+                    let own = weighed(place, record, job, cohort, &mut remarks)?;
+                    fitted = Some(own.1);
+                    own.0
+                }
+            };
+            Comparison::Weighted(weighted.anchored())
         }
     };
     Ok(Compared {
@@ -238,6 +237,47 @@ fn compared(
         fit: fitted,
         remarks,
     })
+}
+
+/// A regression of this cohort, by the chosen ridge where the caller states none. What stands in for a missing value is what the run
+/// took; of a run that has no such, patients with a missing value are excluded.
+fn weighed(
+    place: &Where,
+    record: &Record,
+    job: &Job,
+    cohort: &Cohort,
+    remarks: &mut Vec<String>,
+) -> Result<(Weighted, Weighing), CasesError> {
+    let terms = match &record.learned {
+        Learned::Metric(metric) => {
+            let features = job.cohort.standardised_columns();
+            Some(rows::terms(&features, &recorded(metric)?))
+        }
+        Learned::Regression(known) => Some(known.terms()),
+        Learned::Forest(_) => None,
+    };
+    let settings = Settings {
+        ridge: place.ridge.map_or(Ridge::Chosen, Ridge::Stated),
+        terms,
+        ..Settings::default()
+    };
+    let found = fit(cohort, &settings)?;
+    remarks.extend(found.remarks());
+    if settings.ridge == Ridge::Chosen {
+        remarks.push(format!(
+            "the ridge of the regression, {}, was chosen from the data by restricted likelihood",
+            short(found.ridge)
+        ));
+    }
+    if found.left_out > 0 {
+        remarks.push(format!(
+            "the regression uses the {} patients without a missing value; {} were excluded",
+            found.patients, found.left_out
+        ));
+    }
+    let weighted = Weighted::new(&found)?;
+    let cox = found.cox(cohort, &settings, TimeScale::KaplanMeier)?;
+    Ok((weighted, Weighing { fit: found, cox }))
 }
 
 pub(super) fn learned(

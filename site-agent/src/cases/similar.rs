@@ -1,5 +1,6 @@
 //! `similar`: the patients nearest to one, what made them near, how they fared, and how unusual the one is.
 
+use super::anchored::{NEAR, Risk};
 use super::setting::{Asked, Setting};
 use super::shown::{self, GroupFared, MISSING, four, table};
 use super::weights::Regression;
@@ -74,6 +75,9 @@ struct OneCase {
     patient: String,
     distance: f64,
     outcome: String,
+    /// Of a risk-anchored distance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    risk: Option<Risk>,
     features: Vec<OneFeature>,
 }
 
@@ -160,6 +164,7 @@ fn one(setting: &Setting, asked: &Asked, query: usize, found: Cases, usual: &[f6
             patient: setting.patients.name(case.patient),
             distance: case.distance,
             outcome: shown::outcome(outcome, case.patient),
+            risk: Risk::of(setting, case.patient, asked, query),
             features: features(setting, asked, query, case.patient, &parts, &typical),
         }
     };
@@ -226,19 +231,23 @@ fn listed(setting: &Setting, one: &OneQuery) -> String {
         false => ("distance", 1.0),
     };
     let near_by = "near by (its value | the query's)";
-    let header = ["", "patient", number, "outcome", near_by, "most apart by"];
-    let mut rows = vec![header.map(str::to_owned).to_vec()];
+    let is_anchored = one.cases.iter().any(|case| case.risk.is_some());
+    let risk = is_anchored.then_some("predicted risk");
+    let header = ["", "patient", number].into_iter().chain(risk);
+    let header = header.chain(["outcome", near_by, "most apart by"]);
+    let mut rows = vec![header.map(str::to_owned).collect()];
     for (rank, case) in (1..).zip(&one.cases) {
-        rows.push(vec![
+        let mut row = vec![
             i32::to_string(&rank),
             case.patient.clone(),
             four(sign * case.distance),
-            case.outcome.clone(),
-            near(case),
-            far(case),
-        ]);
+        ];
+        row.extend(case.risk.as_ref().map(Risk::cell));
+        row.extend([case.outcome.clone(), near(case), far(case)]);
+        rows.push(row);
     }
-    table(&rows, &[3, 4, 5])
+    let words = 3 + usize::from(is_anchored);
+    table(&rows, &[words, words + 1, words + 2])
 }
 
 fn text(setting: &Setting, answer: &Answer) -> String {
@@ -270,6 +279,10 @@ fn text(setting: &Setting, answer: &Answer) -> String {
             text.push_str(&format!(
                 "Missing in the query: {missing}; treated as the comparison treats missing values.\n"
             ));
+        }
+        let risks = one.cases.iter().filter_map(|case| case.risk.as_ref());
+        if let Some(sentence) = Risk::sentence(risks) {
+            text.push_str(&format!("{sentence} {NEAR}\n"));
         }
         text.push_str(&format!("Their outcomes: {}.\n", one.sentence));
         text.push_str(&format!("The whole cohort: {}.\n", answer.whole_sentence));

@@ -27,9 +27,9 @@ pub struct Predict {
     /// Distance to use
     #[arg(long, value_enum, default_value_t = By::Run)]
     pub by: By,
-    /// Ridge of --by regression, if columns separate the outcomes perfectly
-    #[arg(long, value_name = "NUMBER", default_value_t = 0.0)]
-    pub ridge: f64,
+    /// Ridge of the regression [default: chosen from the data by restricted likelihood]
+    #[arg(long, value_name = "NUMBER")]
+    pub ridge: Option<f64>,
     /// Kernel of a forest [default: the job's]
     #[arg(long, value_enum)]
     pub kernel: Option<KernelOption>,

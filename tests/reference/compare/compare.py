@@ -4,7 +4,7 @@
 
 All patients are standardised by the means and standard deviations of all sites together. Every patient is classed by the five
 nearest of its own site's other folds: by the Euclidean distance, the cosine, Mahalanobis' distance (the covariance of the other
-folds of the site), and the distance that a logistic regression of the other folds of all sites weighs; and by that regression itself.
+folds of the site), and the distance that a logistic regression of the other folds of all sites weighs, with and without its risk as an anchor; and by that regression itself.
 """
 
 import csv
@@ -38,6 +38,12 @@ def neighbours(training, codes, held_out, **how):
     return model.predict_proba(held_out)[:, 1]
 
 
+def anchored(patients, weighted):
+    """0.3 of what each feature adds to the log odds, and their sum."""
+    parts = patients * weighted
+    return numpy.column_stack([0.3 * parts, parts.sum(axis=1)])
+
+
 def shares():
     """Of every family the share of the second class, site by site, and the codes."""
     sites = [read(name) for name in SITES]
@@ -46,7 +52,7 @@ def shares():
     whole = numpy.concatenate([x for x, _ in sites])
     mean, deviation = whole.mean(axis=0), whole.std(axis=0)
     sites = [((x - mean) / deviation, codes) for x, codes in sites]
-    families = ("euclidean", "cosine", "mahalanobis", "regression", "regression_model")
+    families = ("euclidean", "cosine", "mahalanobis", "regression", "anchored", "regression_model")
     found = {family: [numpy.full(len(x), numpy.nan) for x, _ in sites] for family in families}
     for fold in range(1, FOLDS + 1):
         others = numpy.concatenate([x[f != fold] for (x, _), f in zip(sites, folds)])
@@ -62,6 +68,7 @@ def shares():
                 "cosine": neighbours(training, own, asked, metric="cosine"),
                 "mahalanobis": neighbours(training, own, asked, metric="mahalanobis", metric_params={"VI": covariance}),
                 "regression": neighbours(training * weighted, own, asked * weighted, metric="manhattan"),
+                "anchored": neighbours(anchored(training, weighted), own, anchored(asked, weighted), metric="manhattan"),
                 "regression_model": regression.predict_proba(asked)[:, 1],
             }
             for family, share in told.items():

@@ -335,7 +335,12 @@ fn rewrite(home: &Home, known: impl Fn(&str, f64) -> (f64, f64)) {
 
 #[test]
 fn where_a_feature_parts_the_classes_by_itself_nobody_is_asked_more_and_a_ridge_has_an_end() {
-    for (table, wanted) in [("", Ending::Completed), ("ridge = 40", Ending::Converged)] {
+    let endings = [
+        ("", Ending::Completed),
+        ("ridge = 40", Ending::Converged),
+        ("ridge = \"auto\"", Ending::Converged),
+    ];
+    for (table, wanted) in endings {
         let prepare = |home: &Home| {
             complete(home);
             rewrite(home, |_, row| ((row * 1.3).sin() * 1.4, 0.0));

@@ -85,6 +85,7 @@ pub(crate) fn samples() -> Vec<Sample> {
         forest("in common, of survival times", times, federated),
         regression("of classes", classes, ""),
         regression("of a number, with a ridge", number, "ridge = 2"),
+        regression("of classes, with a chosen ridge", classes, "ridge = 'auto'"),
         regression("of survival times", times, ""),
         regression(
             "of survival times, with one baseline",

@@ -150,7 +150,7 @@ fn others_place_nobody(deployment: &Deployment, run: &str) {
         deployment.home.write("by_hand.toml", &by_hand);
         deployment.job(&["submit", "by_hand.toml", "--wait", "--out", "by_hand"])
     };
-    let wanted = format!("run {local} grew a forest at each site alone");
+    let wanted = format!("run {local} has a forest of each site alone");
     written(&local, 10).must_fail(REFUSED, &[&wanted]);
     let wanted = format!("the job places patients by 3 numbers, run {run} by ");
     written(run, 3).must_fail(REFUSED, &[&wanted]);

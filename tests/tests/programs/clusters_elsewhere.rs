@@ -138,6 +138,10 @@ fn groups_by_the_weights_of_a_regression_tell_a_number_apart() {
     let ran = deployment.job(&["submit", "job.toml", "--wait", "--out", "learned"]);
     let run = ran.must_succeed().stdout.lines().next().unwrap().to_owned();
     let answer = grouped(&deployment, &run, 3, "clusters");
+    // Anchored it makes other groups of the same patients: what both differ by may be of few.
+    let anchored = ["cluster", "--run", &run, "--by", "anchored"];
+    let refused = deployment.job(&[&anchored[..], &["--out", "anchored"]].concat());
+    refused.must_fail(REFUSED, &["metrics_for_groups is 1, of which 1 are used"]);
 
     // What the tables come to.
     let scores: Vec<f64> = SITES

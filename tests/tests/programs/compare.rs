@@ -111,8 +111,9 @@ fn of_sums_the_regression_of_each_fold_is_that_of_all_sites_and_small_counts_are
     let job = job("") + "[regression]\nridge = 3\n";
     let found = simulated(&home, &job, "out", &[]);
     let expected: Value = serde_json::from_str(EXPECTED).unwrap();
-    assert_eq!(found["families"].as_array().unwrap().len(), 9);
-    for family in ["cosine", "mahalanobis", "regression", "regression_model"] {
+    assert_eq!(found["families"].as_array().unwrap().len(), 10);
+    let learned = ["regression", "anchored", "regression_model"];
+    for family in ["cosine", "mahalanobis"].into_iter().chain(learned) {
         let (told, known) = (of_family(&found, family), &expected["families"][family]);
         for (place, alone) in ["only_euclidean", "only_this"].into_iter().enumerate() {
             let known = known["only"][place].as_u64().unwrap();
@@ -141,7 +142,7 @@ fn of_sums_the_regression_of_each_fold_is_that_of_all_sites_and_small_counts_are
     let page = fs::read_to_string(home.join("out/report.html")).unwrap();
     assert!(page.contains(first) && page.contains("Beside the Euclidean distance"));
     let table = fs::read_to_string(home.join("out/comparison.csv")).unwrap();
-    assert_eq!(table.lines().count(), 10);
+    assert_eq!(table.lines().count(), 11);
 }
 
 #[test]
@@ -204,7 +205,7 @@ fn one_cohort_alone_is_compared_without_a_coordinator() {
     home.write("job.toml", &job(""));
     compare_the_north_alone(&home);
     let found = comparison(&home, "alone");
-    assert_eq!(found["families"].as_array().unwrap().len(), 9);
+    assert_eq!(found["families"].as_array().unwrap().len(), 10);
     for entry in found["families"].as_array().unwrap() {
         assert_eq!(entry["judged"], 90, "{entry}");
         assert_eq!(entry["within"], 0.0);
@@ -250,7 +251,7 @@ fn numbers_and_survival_times_are_compared_by_their_own_measures() {
         );
         let found = simulated(&home, &text, "out", &["--policy", "policy.toml"]);
         let families = found["families"].as_array().unwrap();
-        assert_eq!(families.len(), 8, "{found}");
+        assert_eq!(families.len(), 9, "{found}");
         for entry in families {
             let value = number(entry, measure);
             assert!(value.is_finite() && value > 0.0, "{entry}");

@@ -23,6 +23,7 @@ mod rare_columns;
 mod recovery;
 mod regression;
 mod report_pages;
+mod ridges;
 mod speaking;
 mod studies;
 mod sums;

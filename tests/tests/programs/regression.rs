@@ -63,7 +63,7 @@ fn patients() -> Home {
     home
 }
 
-fn number(name: &str) -> String {
+pub(crate) fn number(name: &str) -> String {
     format!("[[features]]\nname = \"{name}\"\nkind = \"numeric\"\n")
 }
 
@@ -419,6 +419,14 @@ fn sites_find_similar_cases_by_the_regression_of_all_of_them() {
     let told: Value = serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"));
     assert!(said.contains("regression-weighted"), "{said}");
     assert!(told.to_string().contains("marker"), "{told}");
+    // Anchored it goes by the same regression, and fits none of its own.
+    let anchored = [&arguments[..], &["--by", "anchored"]].concat();
+    let said = home.run(&site_agent(), &anchored).must_succeed().stdout;
+    assert!(
+        said.contains("risk-anchored") && said.contains("odds_ratio"),
+        "{said}"
+    );
+    assert!(!said.contains("\"coefficients\""), "{said}");
 }
 
 #[test]

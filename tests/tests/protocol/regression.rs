@@ -10,7 +10,7 @@ use privacy::ErrorSums;
 use protocol::assessment::{Assessment, ErrorMeasure, EvaluationCounts, RuleErrors};
 use protocol::failure::Code;
 use protocol::job::Job;
-use protocol::message::regression::{Answer as Own, Evaluating, Request as Asked, Sums};
+use protocol::message::regression::{Answer as Own, Evaluating, Finishing, Request as Asked, Sums};
 use protocol::message::{Answer, PairCounts, Request, SecondMoments};
 use protocol::method::{Method, Model};
 use protocol::progress::Ending;
@@ -145,7 +145,7 @@ impl Played for Regressions {
                 };
                 Answer::Regression(Own::Proportionality(sums))
             }
-            Asked::Finish(point) => Answer::Assessed(judged(site, point)),
+            Asked::Finish(finishing) => Answer::Assessed(judged(site, &finishing.point)),
         }
     }
 
@@ -162,7 +162,7 @@ impl Played for Regressions {
     fn sent(&mut self, _: usize, _: u32, request: &Request) -> Option<String> {
         match request {
             Request::Regression(Asked::Evaluate(point)) => self.point = Some(point.clone()),
-            Request::Regression(Asked::Finish(point)) => {
+            Request::Regression(Asked::Finish(Finishing { point, .. })) => {
                 let found = Array1::from(point.at.to_vec());
                 let wanted = self.wanted(point)?;
                 let away = (&found - &wanted)
@@ -200,7 +200,11 @@ impl Regressions {
         };
         let penalty = Array1::from_shape_fn(point.at.len(), |column| {
             let before = point.at.len() - point.design.rows.len();
-            if column < before { 0.0 } else { settings.ridge }
+            if column < before {
+                0.0
+            } else {
+                settings.ridge.first()
+            }
         });
         // From somewhere near: hazards of 1 are far from any.
         let cells = point.design.cells.len();

@@ -329,12 +329,11 @@ impl Model {
     pub fn course(&self) -> Course {
         match self {
             Self::Unpsl(model) => model.course(),
-            Self::Forest(_) => Course::default(),
+            Self::Forest(_) | Self::Card(_) => Course::default(),
             Self::Regression(model) => model.course(),
             Self::Neighbours(model) => model.course(),
             Self::Cluster(model) => model.course(),
             Self::Compare(model) => model.course(),
-            Self::Card(_) => Course::default(),
         }
     }
 
@@ -373,7 +372,6 @@ impl Model {
     pub fn coordinates(&self, cohort: &CohortSpecification) -> Result<usize, Unplaced> {
         let coordinates = match self {
             Self::Unpsl(model) => model.metric.as_ref().map_or(0, |metric| metric.ncols()),
-            // One a feature, straight or curved.
             Self::Regression(model) if !model.coefficients.is_empty() => cohort.features.len(),
             Self::Forest(model) if model.forest.is_some() => {
                 places::coordinates(cohort.features.len())
@@ -385,10 +383,9 @@ impl Model {
             | Self::Compare(_)
             | Self::Card(_) => 0,
         };
-        match coordinates {
-            0 => Err(Unplaced::Nothing),
-            coordinates => Ok(coordinates),
-        }
+        (coordinates > 0)
+            .then_some(coordinates)
+            .ok_or(Unplaced::Nothing)
     }
 
     /// Where it places patients of elsewhere, who have these values in the features of `cohort`.

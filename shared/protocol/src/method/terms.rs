@@ -58,6 +58,12 @@ pub enum Unplaced {
         Method::NAMES[1]
     )]
     Nothing,
+    /// The run is no regression.
+    #[error(
+        "only a regression has a risk at which a distance can be anchored; wanted a run of {:?}, or no anchor",
+        Method::NAMES[2]
+    )]
+    Anchor,
     /// A value is wanted, by the number of the patient from 0 and the feature.
     #[error("values are missing and nothing imputes them")]
     Missing(Vec<(usize, String)>),

@@ -10,6 +10,7 @@
 //! | [`Metric`]: Manhattan | sum over the rows of x of the absolute differences | yes |
 //! | [`Metric`]: cosine | 1 - cos(x_i, x_j) | yes |
 //! | [`Weighted`] by a regression | sum of the absolute differences of what each feature adds to the linear predictor | yes |
+//! | [`Weighted`], risk-anchored | the absolute difference of the linear predictors, and [`REASONS`] times that sum | yes |
 //! | [`Gower`] | mean over the features that both have of the difference as a share of the range, or of unequal levels | yes |
 //! | [`Proximity`] of a forest | 1 - share of the trees in which both share a terminal node, told as its root | yes |
 //!
@@ -24,7 +25,7 @@ mod weighted;
 pub use gower::Gower;
 pub use metric::{Measure, Metric};
 pub use proximity::forest::Proximity;
-pub use weighted::Weighted;
+pub use weighted::{REASONS, Weighted};
 
 use ndarray::parallel::prelude::*;
 use ndarray::{Array2, Axis, CowArray, Ix2};
@@ -366,11 +367,22 @@ impl Comparison {
         }
     }
 
+    /// The linear predictor of a patient, but for a constant, where the comparison is anchored at it: a log odds, a log hazard, or the
+    /// outcome's unit.
+    #[must_use]
+    pub fn predictor(&self, placed: &Placed, patient: usize) -> Option<f64> {
+        match self {
+            Self::Weighted(weighted) => weighted.predictor(placed, patient),
+            Self::Metric(_) | Self::Gower(_) | Self::Proximity(_) => None,
+        }
+    }
+
     /// What it is called, and what its number is.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::Metric(metric) => metric.name(),
+            Self::Weighted(weighted) if weighted.is_anchored() => "risk-anchored distance",
             Self::Weighted(_) => "regression-weighted distance",
             Self::Gower(_) => "Gower distance",
             Self::Proximity(_) => "forest distance sqrt(1 - proximity)",

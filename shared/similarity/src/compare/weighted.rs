@@ -3,6 +3,9 @@
 //! d(i, j) = sum over numeric features |f_k(x_ik) - f_k(x_jk)| + sum over categorical features |b_{k, level i} - b_{k, level j}|,
 //! where f_k(x) = b_k x, or the fitted curve of a spline, and b of the first level is 0. The weights and the levels are those
 //! of the fit.
+//!
+//! Risk-anchored, d(i, j) = |eta_i - eta_j| + a times that sum, where eta = x'b is the linear predictor: near is who has the same
+//! predicted risk, and for the same reasons (prognostic scores: Hansen, Biometrika 2008).
 
 use ndarray::Array2;
 
@@ -12,12 +15,16 @@ use crate::learn::regression::terms::Terms;
 use crate::learn::regression::{Ending, Fit};
 use crate::numeric::linear_algebra::sum_of_pairs;
 
+/// a: what the reasons of a risk count for compared with the risk. Chosen by held-out patients: `tests/reference/anchored`.
+pub const REASONS: f64 = 0.3;
+
 /// A comparison by a regression's coefficients.
 #[derive(Debug, Clone)]
 pub struct Weighted {
     terms: Terms,
     coefficients: Vec<f64>,
     features: Vec<String>,
+    is_anchored: bool,
 }
 
 impl Weighted {
@@ -51,7 +58,29 @@ impl Weighted {
             terms,
             coefficients,
             features,
+            is_anchored: false,
         })
+    }
+
+    /// The same, anchored at the linear predictor.
+    #[must_use]
+    pub fn anchored(self) -> Self {
+        Self {
+            is_anchored: true,
+            ..self
+        }
+    }
+
+    /// Whether it is anchored at the linear predictor.
+    #[must_use]
+    pub fn is_anchored(&self) -> bool {
+        self.is_anchored
+    }
+
+    /// Numbers that it compares of a patient.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.features.len() + usize::from(self.is_anchored)
     }
 
     /// The coefficients, one a column of [`Terms::names`].
@@ -70,17 +99,22 @@ impl Weighted {
         &self.features
     }
 
-    /// What each feature adds to the linear predictor, n x features.
+    /// What each feature adds to the linear predictor, n x features; anchored, a times that, and the linear predictor behind it.
     pub(super) fn place(&self, columns: &[Column]) -> Result<Placed, CompareError> {
         let matrix = self.terms.matrix(columns)?;
         let blocks = self.terms.blocks();
-        let mut rows = Array2::zeros((matrix.nrows(), blocks.len()));
+        let mut rows = Array2::zeros((matrix.nrows(), self.width()));
         for (mut row, x) in rows.outer_iter_mut().zip(matrix.outer_iter()) {
             for (sum, block) in row.iter_mut().zip(&blocks) {
                 *sum = block
                     .clone()
                     .map(|column| x[column] * self.coefficients[column])
                     .sum();
+            }
+            if self.is_anchored {
+                let predictor = row.sum();
+                row *= REASONS;
+                row[blocks.len()] = predictor;
             }
         }
         Ok(Placed::Vectors {
@@ -89,10 +123,18 @@ impl Weighted {
         })
     }
 
+    /// The linear predictor of a patient, but for a constant; none where it is no anchor.
+    pub(super) fn predictor(&self, placed: &Placed, patient: usize) -> Option<f64> {
+        let row = placed.row(patient);
+        self.is_anchored.then(|| row[self.features.len()])
+    }
+
     pub(super) fn sum(&self, one: &Placed, i: usize, other: &Placed, j: usize) -> f64 {
         sum_of_pairs(one.row(i), other.row(j), |a, b| (a - b).abs())
     }
 
+    /// Anchored, a feature's part is a times how far its own contribution differs, and how much of the difference in risk comes from it:
+    /// below 0 where it makes up for others.
     pub(super) fn parts(
         &self,
         one: &Placed,
@@ -101,10 +143,15 @@ impl Weighted {
         j: usize,
         parts: &mut [f64],
     ) {
+        let predictors = (self.predictor(one, i), self.predictor(other, j));
+        let risk = match predictors {
+            (Some(one), Some(other)) if one > other => 1.0,
+            (Some(one), Some(other)) if one < other => -1.0,
+            (Some(_) | None, Some(_) | None) => 0.0,
+        };
         let pairs = one.row(i).iter().zip(other.row(j));
-        parts
-            .iter_mut()
-            .zip(pairs)
-            .for_each(|(part, (a, b))| *part = (a - b).abs());
+        for (part, (a, b)) in parts.iter_mut().zip(pairs) {
+            *part = (a - b).abs() + risk * (a - b) / REASONS;
+        }
     }
 }

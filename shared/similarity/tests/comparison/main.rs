@@ -20,6 +20,7 @@ use similarity::learn::forest::{Settings as ForestSettings, grow};
 use similarity::learn::regression::{Settings, fit};
 use similarity::numeric::seed::Seed;
 use similarity::uses::cases::{Cases, share_below, usual_distances};
+use similarity::uses::microaggregation::Closeness;
 use similarity::uses::search::{Queries, Search};
 
 const QUERIES: [usize; 3] = [0, 3, 6];
@@ -66,6 +67,11 @@ fn weighted(cohort: &Cohort, settings: &Settings) -> Comparison {
     Comparison::Weighted(Weighted::new(&fit(cohort, settings).unwrap()).unwrap())
 }
 
+fn anchored(cohort: &Cohort) -> Comparison {
+    let found = fit(cohort, &Settings::default()).unwrap();
+    Comparison::Weighted(Weighted::new(&found).unwrap().anchored())
+}
+
 fn learned(cohort: &Cohort, measure: Measure) -> Comparison {
     let rows = standardisation(cohort);
     let w = Array2::from_shape_fn((rows.rows().len(), 2), |(row, column)| {
@@ -92,6 +98,7 @@ fn all(cohort: &Cohort) -> Vec<Comparison> {
         learned(cohort, Measure::Euclidean),
         learned(cohort, Measure::InnerProduct),
         weighted(cohort, &Settings::default()),
+        anchored(cohort),
         Comparison::Gower(Gower::of_columns(cohort.columns())),
         proximity(cohort),
     ]
@@ -200,6 +207,31 @@ fn the_weighted_distance_is_the_one_of_the_page_for_all_three_models() {
             let distance = comparison.distance(&placed, i, &placed, j);
             assert!((distance - lines - levels).abs() < 1e-10);
         }
+    }
+}
+
+/// The oracle is the formula of the page, from the fit's own linear predictor and the distance without an anchor.
+#[test]
+fn the_anchored_distance_is_that_of_the_risks_and_a_share_of_their_reasons() {
+    for outcome in [score as fn(&Table) -> _, ill, days] {
+        let cohort = cohort(outcome);
+        let columns = cohort.columns();
+        let found = fit(&cohort, &Settings::default()).unwrap();
+        let eta = found.linear_predictor(columns).unwrap();
+        let (plain, anchored) = (weighted(&cohort, &Settings::default()), anchored(&cohort));
+        let [near, far] = [&plain, &anchored].map(|one| one.place(columns).unwrap());
+        let (coordinates, closeness) = anchored.coordinates(&far).unwrap();
+        assert_eq!((coordinates.ncols(), closeness), (6, Closeness::Manhattan));
+        for (i, j) in [(0, 1), (5, 200), (101, 54)] {
+            let wanted = (eta[i] - eta[j]).abs() + 0.3 * plain.distance(&near, i, &near, j);
+            let distance = anchored.distance(&far, i, &far, j);
+            assert!((distance - wanted).abs() < 1e-10);
+            let [one, other] = [i, j].map(|row| anchored.predictor(&far, row).unwrap());
+            assert!((one - other - (eta[i] - eta[j])).abs() < 1e-10);
+            let apart = &coordinates.row(i) - &coordinates.row(j);
+            assert!((apart.mapv(f64::abs).sum() - wanted).abs() < 1e-10);
+        }
+        assert_eq!(plain.predictor(&near, 0), None);
     }
 }
 

@@ -4,7 +4,7 @@ use crate::sample::*;
 use ndarray::{Array1, array};
 use similarity::cohort::{Cohort, Column, MISSING_LEVEL, Outcome, Values};
 use similarity::learn::regression::terms::{Terms, TermsError};
-use similarity::learn::regression::{Ending, RegressionError, Settings, fit};
+use similarity::learn::regression::{Ending, RegressionError, Ridge, Settings, fit};
 
 fn numeric(name: &str, values: Array1<f64>) -> Column {
     Column {
@@ -30,7 +30,7 @@ fn a_column_that_parts_the_classes_is_named_and_a_ridge_makes_it_finite() {
     assert_eq!(found.ending, Ending::Separated(vec![1]));
     assert!(found.remarks()[0].starts_with("parting parts the outcomes perfectly"));
     let ridge = Settings {
-        ridge: 1.0,
+        ridge: Ridge::Stated(1.0),
         ..Settings::default()
     };
     let found = fit(&cohort, &ridge).unwrap();
@@ -157,7 +157,7 @@ fn what_cannot_be_fitted_says_why() {
         }
     );
     let ridge = Settings {
-        ridge: 1.0,
+        ridge: Ridge::Stated(1.0),
         ..Settings::default()
     };
     assert!(

@@ -7,4 +7,5 @@ mod bad_input;
 mod exponential;
 mod federated;
 mod oracles;
+mod ridges;
 mod sample;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use similarity::cohort::{Cohort, Outcome};
 use similarity::learn::regression::hazards::TimeScale;
 use similarity::learn::regression::selection::{Criterion, backward};
-use similarity::learn::regression::{Ending, Fit, Settings, Ties, fit};
+use similarity::learn::regression::{Ending, Fit, Ridge, Settings, Ties, fit};
 
 /// Coefficients, standard errors, log-likelihood and, where R tells it, AIC.
 fn is_that_of(found: &Fit, wanted: &Value) {
@@ -202,7 +202,7 @@ fn statsmodels_and_scikit_learn_agree() {
         is_that_of(&fit(&cohort(days), &settings).unwrap(), &reference[name]);
     }
     let settings = Settings {
-        ridge: 25.0,
+        ridge: Ridge::Stated(25.0),
         ..Settings::default()
     };
     for (name, outcome) in [("linear", score as fn(&Table) -> _), ("logistic", ill)] {

@@ -16,7 +16,7 @@ use ndarray::{Array1, Array2};
 use protocol::limits::{
     FEATURES_MAX, LEVELS_MAX, REGRESSION_CELLS_MAX, REGRESSION_COLUMNS_MAX, SPLINE_MAX,
 };
-use protocol::message::regression::{Answer, Design, Evaluating, Request, Sums};
+use protocol::message::regression::{Answer, Design, Evaluating, Finishing, Request, Sums};
 use protocol::method::regression::model::{
     self, Coefficient, Criterion, FeatureTest, HazardStep, Model, ProportionalityTest, Removed,
     Selection, Spline, Stopped, Sureness, Ties,
@@ -30,7 +30,10 @@ impl Travels for Request {
         let request = Some(match self {
             Self::Evaluate(asked) => Asked::Evaluate(point_to_proto(&asked)),
             Self::Test(asked) => Asked::Test(point_to_proto(&asked)),
-            Self::Finish(asked) => Asked::Finish(point_to_proto(&asked)),
+            Self::Finish(asked) => Asked::Finish(pb::RegressionPoint {
+                weights: asked.weights.map_or_else(Vec::new, |one| one.to_vec()),
+                ..point_to_proto(&asked.point)
+            }),
         });
         (pb::RegressionRequest { request }, OutgoingParts::none())
     }
@@ -43,7 +46,15 @@ impl Travels for Request {
         Ok(match present("request", header.request)? {
             Asked::Evaluate(asked) => Self::Evaluate(point(asked)?),
             Asked::Test(asked) => Self::Test(point(asked)?),
-            Asked::Finish(asked) => Self::Finish(point(asked)?),
+            Asked::Finish(mut asked) => {
+                let weights = std::mem::take(&mut asked.weights);
+                let point = point(asked)?;
+                let weights = numbers("weights", weights, point.at.len())?;
+                Self::Finish(Finishing {
+                    weights: (!weights.is_empty()).then(|| Arc::new(weights)),
+                    point,
+                })
+            }
         })
     }
 }
@@ -54,6 +65,7 @@ pub(super) fn point_to_proto(point: &Evaluating) -> pb::RegressionPoint {
         at: point.at.to_vec(),
         fold: point.design.fold,
         cells: point.design.cells.clone(),
+        weights: Vec::new(),
     }
 }
 
@@ -63,7 +75,9 @@ pub(super) fn point(found: pb::RegressionPoint) -> Result<Evaluating, WireError>
         at,
         fold,
         cells,
+        weights,
     } = found;
+    at_most("weights", weights.len(), 0)?;
     at_most("rows", rows.len(), REGRESSION_COLUMNS_MAX)?;
     at_most("cells", cells.len(), REGRESSION_CELLS_MAX as usize)?;
     let most = REGRESSION_CELLS_MAX as usize + REGRESSION_COLUMNS_MAX;
@@ -257,6 +271,7 @@ fn coefficient_to_proto(one: Coefficient) -> pb::RegressionCoefficient {
     pb::RegressionCoefficient {
         name: one.name,
         value: one.value,
+        weight: one.weight,
         step: one.step,
         sureness: one.sureness.map(|sure| pb::Sureness {
             standard_error: sure.standard_error,
@@ -279,6 +294,7 @@ fn coefficient(found: pb::RegressionCoefficient) -> Result<Coefficient, WireErro
     Ok(Coefficient {
         name: sentence("a column", found.name)?,
         value: finite("a coefficient", found.value)?,
+        weight: finite_if_any("a weight", found.weight)?,
         step: finite("a step", found.step)?,
         sureness: found.sureness.map(sureness).transpose()?,
     })

@@ -157,9 +157,10 @@ metric_parts = [
     f.Part(features=u.FeaturesChunk(features=[u.FeatureResult(name="cp=4", mean=0.5, scale=2, missing_share=0.0625)])),
     f.Part(dropped=u.DroppedChunk(names=["fbs=1"]))]
 point = r.RegressionPoint(rows=[0, 2], at=[0.5, -0.25])
+weighing = r.RegressionPoint(weights=[0.375, -0.125], **{field.name: value for field, value in point.ListFields()})
 of_regression = dict(
     patients=600, events=120, log_likelihood=-700.5, null_log_likelihood=-750.25, aic=1405, coefficients=[
-        r.RegressionCoefficient(name="age", value=0.5, step=9, sureness=r.Sureness(standard_error=0.25, low=0.125, high=0.875, p=0.0625)),
+        r.RegressionCoefficient(name="age", value=0.5, step=9, weight=0.375, sureness=r.Sureness(standard_error=0.25, low=0.125, high=0.875, p=0.0625)),
         r.RegressionCoefficient(name="fbs=1", step=1)],
     features=[r.RegressionTest(feature="age", chi_squared=4, degrees=1, p=0.0625)], remarks=["fbs=1 is constant"],
     converged=True, steps=4, evaluations=5, evaluations_max=14,
@@ -217,6 +218,7 @@ golden = {
     "evaluate_cells": ask_regression(evaluate=r.RegressionPoint(rows=[0, 2], at=[-7.5, -8, 0.5, -0.25], cells=[0, 3])),
     "test": ask_regression(test=point),
     "finish_regression": ask_regression(finish=point),
+    "finish_weighing": ask_regression(finish=weighing),
     "judge_folds": ask([chunk(0, [0.5, 1]), chunk(1, [0.25, 0])], compare=v.CompareRequest(judge=v.JudgeFolds(
         judges=3, metrics=[shape(2, 1), shape(2, 1)],
         regressions=[r.RegressionPoint(rows=[0, 2], at=[0.5, -0.25, 1], fold=1)]))),

@@ -274,7 +274,7 @@ fn remarks(found: &Found<'_>, arguments: &Cluster) -> Vec<String> {
     }
     if found.shown.is_some() {
         remarks.push(match arguments.place.by {
-            By::Run | By::Personal | By::Regression => {
+            By::Run | By::Personal | By::Regression | By::Anchored => {
                 "the distance was learned from these patients' outcomes, so clusters differ in them by construction: \
                  that they do is no discovery, and a p of it is too small"
             }

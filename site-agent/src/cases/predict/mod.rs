@@ -234,7 +234,7 @@ fn seen(by: By, setting: &Setting) -> Option<String> {
             "the forest may have seen the held-out patients: all figures may be optimistic".to_owned(),
         ),
         _ => match by {
-            By::Run | By::Personal | By::Regression => Some(
+            By::Run | By::Personal | By::Regression | By::Anchored => Some(
                 "the distance was learned from these patients' outcomes, held-out ones included: figures of the prediction and of \
                  the nearest are slightly optimistic; `--by euclidean` has not seen them"
                     .to_owned(),

@@ -52,7 +52,7 @@ struct Small {
 
 /// What a job asks of the site's books: each centre is a place of which it is asked who is near.
 pub(super) fn asks(settings: &ClusterSettings, job: &Job, runs: &Path) -> Result<Asks, Stop> {
-    let kept = elsewhere::kept(runs, settings.run.as_str(), job).map_err(refused)?;
+    let kept = elsewhere::kept(runs, (&settings.run, settings.by), job).map_err(refused)?;
     Ok(Asks {
         grouping: kept.digest,
         queries: settings.clusters() as u64,
@@ -68,7 +68,7 @@ impl Divider {
         runs: &Path,
         (rules, secret): (&Rules, &Secret),
     ) -> Result<Self, Stop> {
-        let by = (&settings.run, settings.coordinates as usize);
+        let by = ((&settings.run, settings.by), settings.coordinates as usize);
         let Parting {
             vectors,
             groups,

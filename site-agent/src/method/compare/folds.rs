@@ -10,7 +10,9 @@ use protocol::message::compare::Judging;
 use protocol::method::compare::settings::{CompareSettings, Family};
 use similarity::cohort::{Cohort, Outcome};
 use similarity::compare::proximity::kernel::OutOfBag;
-use similarity::compare::{CompareError, Comparison, Gower, Measure, Metric, Placed, Proximity};
+use similarity::compare::{
+    CompareError, Comparison, Gower, Measure, Metric, Placed, Proximity, Weighted,
+};
 use similarity::judge::predicted::Predicted;
 use similarity::learn::forest::trees::predict::Prediction;
 use similarity::learn::forest::tuning::tune;
@@ -132,6 +134,7 @@ impl<'s> Folded<'s> {
             | Family::Gower
             | Family::Mahalanobis
             | Family::Regression
+            | Family::Anchored
             | Family::Unpsl
             | Family::Forest => self.by_neighbours(family),
         }
@@ -234,11 +237,10 @@ impl<'s> Folded<'s> {
                     made => Some(Comparison::Metric(made.map_err(fault)?)),
                 }
             }
-            Family::Regression => {
-                let point = self.judging.regressions.get(place);
-                let point = point.ok_or_else(Stop::early)?;
-                let pointed = pointed(self.site, self.prepared, point)?;
-                pointed.weighted.map(Comparison::Weighted)
+            Family::Regression => self.weighted(place)?.map(Comparison::Weighted),
+            Family::Anchored => {
+                let weighted = self.weighted(place)?;
+                weighted.map(|one| Comparison::Weighted(one.anchored()))
             }
             Family::Forest => {
                 let grown = fold.forest.as_ref().ok_or_else(Stop::early)?;
@@ -251,6 +253,13 @@ impl<'s> Folded<'s> {
             | Family::ForestModel
             | Family::CommonForestModel => None,
         })
+    }
+
+    /// The distance that the regression without a fold weighs; none where every coefficient is 0.
+    fn weighted(&self, place: usize) -> Result<Option<Weighted>, Stop> {
+        let point = self.judging.regressions.get(place);
+        let point = point.ok_or_else(Stop::early)?;
+        Ok(pointed(self.site, self.prepared, point)?.weighted)
     }
 
     fn by_regressions(&self) -> Result<Held, Stop> {

@@ -98,7 +98,9 @@ impl Comparer {
     fn families(&self, judging: &Judging) -> impl Iterator<Item = Family> {
         let is_there = |family: &Family| match family {
             Family::Unpsl => !judging.metrics.is_empty(),
-            Family::Regression | Family::RegressionModel => !judging.regressions.is_empty(),
+            Family::Regression | Family::Anchored | Family::RegressionModel => {
+                !judging.regressions.is_empty()
+            }
             Family::Euclidean
             | Family::Cosine
             | Family::Gower

@@ -15,7 +15,7 @@ use protocol::message::Answer;
 use protocol::message::neighbours::{
     self as message, Alike, Closeness, OctaveGrid, Request, parted,
 };
-use protocol::method::neighbours::settings::{NeighboursSettings, counted};
+use protocol::method::neighbours::settings::{By, NeighboursSettings, counted};
 use protocol::name::RunId;
 use similarity::cohort::Outcome;
 use similarity::uses::microaggregation::Group;
@@ -39,7 +39,7 @@ struct Told {
 
 /// What a job asks of the site's books.
 pub(super) fn asks(settings: &NeighboursSettings, job: &Job, runs: &Path) -> Result<Asks, Stop> {
-    let kept = elsewhere::kept(runs, settings.run.as_str(), job).map_err(refused)?;
+    let kept = elsewhere::kept(runs, (&settings.run, settings.by), job).map_err(refused)?;
     Ok(Asks {
         grouping: kept.digest,
         queries: settings.queries.len() as u64,
@@ -63,7 +63,7 @@ impl Counter {
         rules: &Rules,
     ) -> Result<Self, Stop> {
         let placed_by = settings.queries.first().map_or(0, Vec::len);
-        let by = (&settings.run, placed_by);
+        let by = ((&settings.run, settings.by), placed_by);
         let Parting {
             vectors,
             closeness,
@@ -139,13 +139,13 @@ pub(super) struct Parting {
 impl Parting {
     /// By a run that places patients by so many numbers, into groups of as many as the rules want behind a count and a sum.
     pub(super) fn new(
-        (run, wanted): (&RunId, usize),
+        ((run, by), wanted): ((&RunId, By), usize),
         job: &Job,
         cohort: &SiteCohort,
         runs: &Path,
         rules: &Rules,
     ) -> Result<Self, Stop> {
-        let Kept { comparison, .. } = elsewhere::kept(runs, run.as_str(), job).map_err(refused)?;
+        let Kept { comparison, .. } = elsewhere::kept(runs, (run, by), job).map_err(refused)?;
         let cohort = &cohort.cohort;
         let placed = comparison.place(cohort.columns());
         let placed = placed.map_err(|error| Stop::numeric(Code::Numbers, error))?;

@@ -11,7 +11,7 @@ use crate::run::stop::Stop;
 use ndarray::{Array1, Array2, Axis, s};
 use privacy::Steepness;
 use protocol::failure::Code;
-use protocol::message::regression::{Design, Evaluating, Request};
+use protocol::message::regression::{Design, Evaluating, Finishing, Request};
 use protocol::message::{Answer, PairCounts, Summary, regression as message};
 use protocol::method::regression::settings::{
     Baseline, REGRESSION_RULE, RegressionSettings, WEIGHTED_RULE,
@@ -99,7 +99,7 @@ impl Regressor {
         match request {
             Request::Evaluate(point) => self.evaluate(site, prepared, point),
             Request::Test(point) => self.test(site, prepared, point),
-            Request::Finish(point) => self.finish(site, prepared, point),
+            Request::Finish(finishing) => self.finish(site, prepared, finishing),
         }
     }
 
@@ -182,15 +182,29 @@ impl Regressor {
         &mut self,
         site: &SiteRun,
         prepared: &Prepared,
-        point: &Evaluating,
+        finishing: &Finishing,
     ) -> Result<Answer, Stop> {
+        let point = &finishing.point;
         let neighbours = self.settings.neighbours;
         let (made, at) = self.at(site, prepared, point)?;
         let outcome = site.cohort.cohort.outcome();
         let predictors = made.matrix.dot(&at.slice(s![point.design.cells.len()..]));
         let predicted = Predicted::of_linear(&predictors, outcome);
         let scores = share_of_second(&predictors, outcome);
-        let (terms, own) = terms_and_own(site, prepared, point, made.has_constant());
+        let weighing = match &finishing.weights {
+            Some(weights) if weights.len() != point.at.len() => {
+                let (found, wanted) = (weights.len(), point.at.len());
+                let text = format!("found {found} weights, wanted {wanted}");
+                return Err(Stop::failed(Code::Protocol, text));
+            }
+            Some(weights) => weights,
+            None => &point.at,
+        };
+        let weighing = Evaluating {
+            design: Arc::clone(&point.design),
+            at: Arc::clone(weighing),
+        };
+        let (terms, own) = terms_and_own(site, prepared, &weighing, made.has_constant());
         let record = Record::new(
             site,
             Learned::Regression(LearnedRegression::new(&terms, own.clone())),

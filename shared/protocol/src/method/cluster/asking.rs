@@ -12,8 +12,9 @@ use crate::method::neighbours::asking::derived;
 /// [`AskError`].
 pub fn text(learned: &Job, asked: &ClusterSettings) -> Result<String, AskError> {
     let table = format!(
-        "run = \"{}\"\ncoordinates = {}\nclusters_min = {}\nclusters_max = {}\nsamples = {}\nstability_min = {:?}\n",
+        "run = \"{}\"\n{}coordinates = {}\nclusters_min = {}\nclusters_max = {}\nsamples = {}\nstability_min = {:?}\n",
         asked.run,
+        asked.by.line(),
         asked.coordinates,
         asked.clusters_min,
         asked.clusters_max,

@@ -3,7 +3,7 @@
 use crate::cohort::{CohortSpecification, FeatureKind, OutcomeKind};
 use crate::document::{Section, narrow};
 use crate::limits::{CLUSTER_COORDINATES_MAX, CLUSTER_SAMPLES_MAX, CLUSTERS_MAX};
-use crate::method::neighbours::settings;
+use crate::method::neighbours::settings::{self, By};
 use crate::name::RunId;
 use std::ops::RangeInclusive;
 
@@ -19,7 +19,9 @@ pub const STEPS_MAX: u32 = 40;
 pub struct ClusterSettings {
     /// The run that the sites compare by, each by what it has kept of it.
     pub run: RunId,
-    /// Numbers by which that run places a patient.
+    /// How.
+    pub by: By,
+    /// Numbers by which that run, or its anchor, places a patient.
     pub coordinates: u32,
     /// Fewest clusters that are tried.
     pub clusters_min: u32,
@@ -37,6 +39,7 @@ impl ClusterSettings {
     pub fn by(run: RunId, coordinates: u32) -> Self {
         Self {
             run,
+            by: By::Run,
             coordinates,
             clusters_min: 2,
             clusters_max: CLUSTERS_MAX as u32,
@@ -58,6 +61,7 @@ impl ClusterSettings {
         let clusters_min = section.count("clusters_min", 2, 2..=clusters_max);
         let samples = 10..=CLUSTER_SAMPLES_MAX as u64;
         Some(Self {
+            by: By::read(section),
             clusters_min: narrow(clusters_min),
             clusters_max: narrow(clusters_max),
             samples: narrow(section.count("samples", u64::from(usual.samples), samples)),

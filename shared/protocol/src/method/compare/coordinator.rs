@@ -153,7 +153,7 @@ impl Compare {
                 if let Turn::Done(fitted) = fitting.close(closed)? {
                     let (prepared, fold) = (Arc::clone(prepared), *fold);
                     if fitted.model.converged {
-                        self.regressions.push(fitted.point);
+                        self.regressions.push(fitted.finishing.point);
                         self.fit(prepared, fold + 1)?;
                     } else {
                         self.without_regressions(
@@ -214,7 +214,9 @@ impl Compare {
     /// No fold's regression is judged.
     fn without_regressions(&mut self, why: &str) {
         self.regressions.clear();
-        self.leave_out(&[Family::Regression, Family::RegressionModel], why);
+        let families = self.settings.families.iter().copied();
+        let regressions: Vec<Family> = families.filter(|one| one.is_of_regression()).collect();
+        self.leave_out(&regressions, why);
     }
 
     /// The common forest, where it is compared; then all are judged.

@@ -81,6 +81,8 @@ pub enum Family {
     Mahalanobis,
     /// The distance that a regression weighs.
     Regression,
+    /// The same, anchored at the risk that the regression predicts.
+    Anchored,
     /// The distance that UnPSL learns.
     Unpsl,
     /// The proximity of a forest of the site.
@@ -97,12 +99,13 @@ pub enum Family {
 
 impl Family {
     /// All, with the names that jobs and results have for them, in the order in which they are told.
-    pub const ALL: [(&'static str, Self); 11] = [
+    pub const ALL: [(&'static str, Self); 12] = [
         ("euclidean", Self::Euclidean),
         ("cosine", Self::Cosine),
         ("gower", Self::Gower),
         ("mahalanobis", Self::Mahalanobis),
         ("regression", Self::Regression),
+        ("anchored", Self::Anchored),
         ("unpsl", Self::Unpsl),
         ("forest", Self::Forest),
         ("common_forest", Self::CommonForest),
@@ -134,6 +137,7 @@ impl Family {
             Self::Gower => "Gower distance",
             Self::Mahalanobis => "Mahalanobis distance",
             Self::Regression => "regression-weighted distance",
+            Self::Anchored => "risk-anchored distance",
             Self::Unpsl => "UnPSL metric",
             Self::Forest => "forest proximity",
             Self::CommonForest => "common forest's proximity",
@@ -153,6 +157,7 @@ impl Family {
             | Self::Gower
             | Self::Mahalanobis
             | Self::Regression
+            | Self::Anchored
             | Self::Unpsl
             | Self::Forest
             | Self::CommonForest => false,
@@ -165,6 +170,7 @@ impl Family {
         match self {
             Self::Euclidean | Self::Cosine | Self::Gower | Self::Mahalanobis => false,
             Self::Regression
+            | Self::Anchored
             | Self::Unpsl
             | Self::Forest
             | Self::CommonForest
@@ -174,8 +180,13 @@ impl Family {
         }
     }
 
-    fn is_of_regression(self) -> bool {
-        matches!(self, Self::Regression | Self::RegressionModel)
+    /// Whether a regression is fitted for it.
+    #[must_use]
+    pub fn is_of_regression(self) -> bool {
+        matches!(
+            self,
+            Self::Regression | Self::Anchored | Self::RegressionModel
+        )
     }
 
     /// Whether trees leave the sites for it.
@@ -258,6 +269,8 @@ impl CompareSettings {
             RegressionSettings::read(section)
         })?;
         regression.parts = folds;
+        // Nobody reads a coefficient: what weighs a distance also predicts.
+        regression.ridge = regression.weights;
         if !limited {
             regression.round_limit = EVALUATIONS.min(regression.round_limit);
         }

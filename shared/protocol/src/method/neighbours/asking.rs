@@ -27,8 +27,9 @@ pub enum AskError {
 pub fn text(learned: &Job, asked: &NeighboursSettings) -> Result<String, AskError> {
     let queries: Vec<String> = asked.queries.iter().map(|one| list(one)).collect();
     let table = format!(
-        "run = \"{}\"\nqueries = [\n    {},\n]\n",
+        "run = \"{}\"\n{}queries = [\n    {},\n]\n",
         asked.run,
+        asked.by.line(),
         queries.join(",\n    ")
     );
     derived(learned, &Method::Neighbours(asked.clone()), &table)

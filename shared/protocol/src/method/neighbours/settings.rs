@@ -1,20 +1,96 @@
 //! `[neighbours]`: by which run patients are compared, and about whom it is asked.
 
-use crate::cohort::OutcomeKind;
+use crate::cohort::{CohortSpecification, OutcomeKind, Value};
 use crate::document::Section;
 use crate::limits::{QUERIES_MAX, QUERY_NUMBERS_MAX};
+use crate::method::regression::placing::has_anchor;
+use crate::method::{Model, Unplaced};
 use crate::name::RunId;
+use similarity::compare::REASONS;
 
 /// Who is alike: the nearest so many of a hundred pairs of patients of one site. Nobody chooses other radii.
 pub const SHARES: [u32; 3] = [5, 10, 20];
 /// A number of a query at most, either side of 0.
 const QUERY_MAX: f64 = 1e6;
 
+/// How what an earlier run has learned compares patients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum By {
+    /// As the run does.
+    #[default]
+    Run,
+    /// By the predicted risk and its reasons: the run is a regression.
+    Anchored,
+}
+
+impl By {
+    /// Both, with the names that jobs have for them.
+    pub const ALL: [(&'static str, Self); 2] = [("run", Self::Run), ("anchored", Self::Anchored)];
+
+    /// The key `by`.
+    pub(crate) fn read(section: &mut Section<'_, '_>) -> Self {
+        section.choice("by", &Self::ALL).unwrap_or_default()
+    }
+
+    /// The line of a job that says so; none where that goes without saying.
+    pub(crate) fn line(self) -> &'static str {
+        match self {
+            Self::Run => "",
+            Self::Anchored => "by = \"anchored\"\n",
+        }
+    }
+
+    /// By how many numbers it places a patient of `cohort`, by what was learned.
+    ///
+    /// # Errors
+    /// [`Unplaced`].
+    pub fn coordinates(
+        self,
+        model: &Model,
+        cohort: &CohortSpecification,
+    ) -> Result<usize, Unplaced> {
+        let coordinates = model.coordinates(cohort)?;
+        match self {
+            Self::Run => Ok(coordinates),
+            Self::Anchored if has_anchor(model) => Ok(coordinates + 1),
+            Self::Anchored => Err(Unplaced::Anchor),
+        }
+    }
+
+    /// Where it places patients of elsewhere, by what was learned.
+    ///
+    /// # Errors
+    /// [`Unplaced`].
+    pub fn place(
+        self,
+        model: &Model,
+        cohort: &CohortSpecification,
+        patients: &[Vec<Value>],
+    ) -> Result<Vec<Vec<f64>>, Unplaced> {
+        let mut placed = model.place(cohort, patients)?;
+        match self {
+            Self::Run => {}
+            Self::Anchored if has_anchor(model) => placed.iter_mut().for_each(anchor),
+            Self::Anchored => return Err(Unplaced::Anchor),
+        }
+        Ok(placed)
+    }
+}
+
+/// What each feature adds to the risk, as a risk-anchored distance compares it, and the risk behind it.
+fn anchor(parts: &mut Vec<f64>) {
+    let risk = parts.iter().sum();
+    parts.iter_mut().for_each(|part| *part *= REASONS);
+    parts.push(risk);
+}
+
 /// What is asked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NeighboursSettings {
     /// The run that the sites compare by, each by what it has kept of it.
     pub run: RunId,
+    /// How.
+    pub by: By,
     /// Patients of others, each as the run's comparison places it.
     pub queries: Vec<Vec<f64>>,
 }
@@ -51,7 +127,9 @@ impl NeighboursSettings {
                 section.problem("queries", &format!("{} lists", queries.len()), &wanted);
             }
         }
+        let by = By::read(section);
         Some(Self {
+            by,
             run: run?,
             queries: queries?,
         })

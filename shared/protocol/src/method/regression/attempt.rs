@@ -1,16 +1,19 @@
 //! One model of some of the features, by Newton's method on sums over the sites.
 
 use super::message::{Design, Evaluating, Sums};
-use super::possible::{Possible, products, too_steep};
+use super::possible::{Possible, products, steep_columns, steepness};
 use super::settings::RegressionSettings;
 use crate::exchange::count;
 use crate::failure::Failure;
-use ndarray::Array1;
+use ndarray::{Array1, Array2};
 use similarity::learn::regression::exponential::Cells;
 use similarity::learn::regression::newton::{Newton, Wanted};
+use similarity::learn::regression::ridge::{Choice, chosen};
 use similarity::learn::regression::rows::Rows;
 use similarity::learn::regression::selection::Weighed;
-use similarity::learn::regression::{Fit, FitParts, Model as Family, fit::normal_log_likelihood};
+use similarity::learn::regression::{
+    Fit, FitParts, Model as Family, Ridge, fit::normal_log_likelihood,
+};
 use similarity::learn::unpsl::SecondMoments;
 use similarity::numeric::precision::Precision;
 use std::sync::Arc;
@@ -19,7 +22,11 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub(super) struct Attempt {
     family: Family,
-    ridge: f64,
+    ridge: Ridge,
+    /// The ridge of what weighs a distance.
+    weighing: Ridge,
+    /// What weighs it, where that is not the fit: of the evaluation that is nearest to it.
+    weights: Option<Choice>,
     rows: Rows,
     design: Arc<Design>,
     newton: Newton,
@@ -43,16 +50,19 @@ impl Attempt {
         rows: Rows,
         (cells, fold): (Vec<u32>, Option<u32>),
     ) -> Self {
-        let penalty = rows.scaling.penalty(settings.ridge, family);
+        let penalty = rows.scaling.penalty(settings.ridge.first(), family);
+        let newton = Newton::new(penalty, settings.precision_of(family));
         Self {
             family,
             ridge: settings.ridge,
+            weighing: settings.weights,
+            weights: None,
             design: Arc::new(Design {
                 cells,
                 rows: rows.fitted.iter().map(|row| count(*row)).collect(),
                 fold,
             }),
-            newton: Newton::new(penalty, settings.precision_of(family)),
+            newton: chosen_by(newton, settings.ridge, family),
             rows,
             first: None,
         }
@@ -76,7 +86,8 @@ impl Attempt {
         let zeros = std::iter::repeat_n(0.0, begun.rows.fitted.len());
         let begin = hazards.into_iter().chain(zeros).collect();
         let precision = settings.precision_of(family);
-        begun.newton = Newton::from(begun.penalty(), precision, begin);
+        let newton = Newton::from(begun.penalty(), precision, begin);
+        begun.newton = chosen_by(newton, settings.ridge, family);
         begun.first = Some(First {
             patients,
             events: cells.events.iter().sum(),
@@ -102,7 +113,12 @@ impl Attempt {
     /// a quadratic, it is fitted at once. Where a column takes the place of one that said the same, it begins at 0.
     pub(super) fn reduced(&self, settings: &RegressionSettings, rows: Rows) -> Self {
         let design = (self.design.cells.clone(), self.design.fold);
-        let mut reduced = Self::new(settings, self.family, rows, design);
+        // A chosen ridge stays: models are compared under one.
+        let settings = RegressionSettings {
+            ridge: Ridge::Stated(self.ridge()),
+            ..settings.clone()
+        };
+        let mut reduced = Self::new(&settings, self.family, rows, design);
         let ones = self.family.leading();
         let fitted = &self.rows.fitted;
         let place = |row: &usize| fitted.iter().position(|one| one == row);
@@ -122,10 +138,7 @@ impl Attempt {
             while reduced.newton.wanted() != Wanted::Nothing {
                 let (value, gradient, information) =
                     maximum.quadratic(&own, &places, reduced.newton.asked());
-                reduced.newton.learn_value(value, gradient);
-                if reduced.newton.wanted() == Wanted::Information {
-                    reduced.newton.learn_information(information);
-                }
+                reduced.learn(value, gradient, information);
             }
         }
         reduced.first = Some(*first);
@@ -133,7 +146,38 @@ impl Attempt {
     }
 
     fn penalty(&self) -> Array1<f64> {
-        self.rows.scaling.penalty(self.ridge, self.family)
+        self.rows.scaling.penalty(self.ridge(), self.family)
+    }
+
+    /// The ridge, as it is stated or was chosen last.
+    fn ridge(&self) -> f64 {
+        self.newton.ridge().unwrap_or(self.ridge.first())
+    }
+
+    /// Takes an evaluation where it was asked for, and what it says of the coefficients that weigh a distance.
+    fn learn(&mut self, value: f64, gradient: Array1<f64>, information: Array2<f64>) {
+        self.newton.learn_value(value, gradient);
+        if self.newton.wanted() != Wanted::Information {
+            return;
+        }
+        self.newton.learn_information(information);
+        if self.weighing == self.ridge {
+            return;
+        }
+        let unit = self.rows.scaling.penalty(1.0, self.family);
+        let choice = self.newton.known();
+        let Some(choice) = choice.and_then(|known| chosen(self.family, &known, &unit)) else {
+            return;
+        };
+        let is_nearer = |before: &Choice| choice.away <= before.away;
+        if self.weights.as_ref().is_none_or(is_nearer) {
+            self.weights = Some(choice);
+        }
+    }
+
+    /// The coefficients that weigh a distance, where they are others than those of the fit.
+    pub(super) fn weights(&self) -> Option<&Array1<f64>> {
+        self.weights.as_ref().map(|choice| &choice.at)
     }
 
     pub(super) fn newton(&self) -> &Newton {
@@ -197,23 +241,28 @@ impl Attempt {
     }
 
     /// Takes what an evaluation told. What no hospital would answer, because it parts patients by a step, is not asked: a shorter step is, or
-    /// the fit ends, for some columns part the outcomes nearly by themselves. One cohort alone, whose `moments` are not given, answers all.
+    /// the fit ends, for some columns part the outcomes nearly by themselves. A chosen ridge rises before that. One cohort alone, whose `moments` are not given, answers all.
     pub(super) fn take(&mut self, sums: Sums, moments: Option<&SecondMoments>) {
         let first = *self
             .first
             .get_or_insert_with(|| First::of(&sums, self.family));
-        self.newton.learn_value(sums.log_likelihood, sums.gradient);
-        if self.newton.wanted() == Wanted::Information {
-            self.newton.learn_information(sums.information);
-        }
+        self.learn(sums.log_likelihood, sums.gradient, sums.information);
         let Some(moments) = moments else { return };
         let products = products(moments, &self.rows.fitted, self.family);
         let counts = (first.events, first.patients);
         while self.newton.wanted() != Wanted::Nothing {
-            match too_steep(self.family, &products, self.newton.asked(), counts) {
-                Some(columns) => self.newton.shorten(columns),
-                None => break,
+            let at = self.newton.asked();
+            let Some(steepness) = steepness(self.family, &products, at, counts) else {
+                break;
+            };
+            if steepness.is_close() && self.newton.stiffen() {
+                continue;
             }
+            if !steepness.is_too_much() {
+                break;
+            }
+            let columns = steep_columns(self.family, &products, self.newton.asked());
+            self.newton.shorten(columns);
         }
     }
 
@@ -235,12 +284,20 @@ impl Attempt {
             model: self.family,
             terms: self.rows.terms.clone(),
             scaling: self.rows.scaling.clone(),
-            ridge: self.ridge,
+            ridge: self.ridge(),
             maximum: self.newton.maximum(self.patients()),
             null_log_likelihood: first.map_or(0.0, |first| first.null_log_likelihood),
             events: first.map_or(0, |first| first.events),
             left_out: 0,
         })
+    }
+}
+
+/// The same search, by a ridge that is chosen on its way where none is stated.
+fn chosen_by(newton: Newton, ridge: Ridge, family: Family) -> Newton {
+    match ridge {
+        Ridge::Stated(_) => newton,
+        Ridge::Chosen => newton.choosing(family),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::fitting::{Fitted, Fitting};
 use super::judging;
-use super::message::{Evaluating, Request};
+use super::message::{Finishing, Request};
 use super::model::{Model, Stopped};
 use super::settings::RegressionSettings;
 use crate::assessment::Assessment;
@@ -42,7 +42,7 @@ struct Common {
     cohort: Arc<CohortSpecification>,
     neighbours: u32,
     model: Model,
-    point: Evaluating,
+    finishing: Finishing,
 }
 
 impl Regression {
@@ -90,7 +90,7 @@ impl Regression {
             }
             State::Fitting(fitting) => {
                 if let Turn::Done(fitted) = fitting.close(closed)? {
-                    let Fitted { model, point } = fitted;
+                    let Fitted { model, finishing } = fitted;
                     let said = |remark: &String| format!("The regression: {remark}.");
                     closed.notes.extend(model.remarks.iter().map(said));
                     self.state = State::Assessing(Box::new(Assessing {
@@ -98,7 +98,7 @@ impl Regression {
                             cohort: Arc::clone(&self.cohort),
                             neighbours: self.settings.neighbours,
                             model,
-                            point,
+                            finishing,
                         },
                     }));
                 }
@@ -153,7 +153,7 @@ impl Assessed for Common {
     }
 
     fn ask(&self, _: usize) -> Option<message::Request> {
-        let finish = Request::Finish(self.point.clone());
+        let finish = Request::Finish(self.finishing.clone());
         Some(message::Request::Regression(finish))
     }
 

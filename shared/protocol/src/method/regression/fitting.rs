@@ -2,7 +2,7 @@
 
 use super::attempt::Attempt;
 use super::judging;
-use super::message::{Answer, Evaluating, Request, Sums};
+use super::message::{Answer, Finishing, Request, Sums};
 use super::model::{Model, Selection, Stopped};
 use super::settings::RegressionSettings;
 use crate::checks::unexpected;
@@ -18,7 +18,7 @@ use similarity::learn::regression::hazards::proportionality;
 use similarity::learn::regression::newton::Wanted;
 use similarity::learn::regression::rows::Rows;
 use similarity::learn::regression::selection::Search;
-use similarity::learn::regression::{self, Fit, Model as Family};
+use similarity::learn::regression::{self, Fit, Model as Family, Ridge};
 use similarity::learn::unpsl::SecondMoments;
 use similarity::numeric::precision::Precision;
 use std::sync::Arc;
@@ -69,8 +69,8 @@ enum State {
 #[derive(Debug, Clone)]
 pub(crate) struct Fitted {
     pub(crate) model: Model,
-    /// Where.
-    pub(crate) point: Evaluating,
+    /// Where, and what weighs a distance.
+    pub(crate) finishing: Finishing,
 }
 
 impl Sources {
@@ -323,9 +323,22 @@ impl Fitting {
             model.selection = Some(selection);
             model.remarks.extend(self.stopped.map(Stopped::remark));
         }
+        let weights = self.attempt.weights();
+        if let Some(weights) = weights {
+            model.weigh(&fit.in_own_units(weights));
+        }
+        if self.settings.ridge == Ridge::Chosen {
+            let text = "was chosen from the data by restricted likelihood";
+            model
+                .remarks
+                .push(format!("the ridge, {:.4}, {text}", fit.ridge));
+        }
         Fitted {
             model,
-            point: self.attempt.best(),
+            finishing: Finishing {
+                point: self.attempt.best(),
+                weights: weights.map(|weights| Arc::new(weights.to_vec())),
+            },
         }
     }
 

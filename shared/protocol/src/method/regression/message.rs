@@ -23,7 +23,16 @@ pub enum Request {
     /// the horizon, with a coefficient of 0. A score test of proportional hazards looks at it.
     Test(Evaluating),
     /// The run's model: evaluate it, write local results.
-    Finish(Evaluating),
+    Finish(Finishing),
+}
+
+/// The last word on a regression.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finishing {
+    /// The fit.
+    pub point: Evaluating,
+    /// The coefficients that weigh a distance, as many; none where they are those of the fit.
+    pub weights: Option<Arc<Vec<f64>>>,
 }
 
 /// What is fitted.
@@ -68,7 +77,8 @@ impl Request {
     /// Where something is wanted.
     pub(crate) fn point(&self) -> &Evaluating {
         match self {
-            Self::Evaluate(point) | Self::Test(point) | Self::Finish(point) => point,
+            Self::Evaluate(point) | Self::Test(point) => point,
+            Self::Finish(finishing) => &finishing.point,
         }
     }
 

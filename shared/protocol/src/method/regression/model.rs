@@ -154,6 +154,8 @@ pub struct Coefficient {
     pub step: f64,
     /// Its standard error, the ends of its interval and Wald's p.
     pub sureness: Option<Sureness>,
+    /// What a distance weighs the column by, where that is not the coefficient: the coefficient under the ridge that the data ask for.
+    pub weight: Option<f64>,
 }
 
 /// How sure a coefficient is.
@@ -190,6 +192,7 @@ impl Model {
         let coefficient = |(one, step): (Estimate, f64)| Coefficient {
             name: one.name,
             value: one.value,
+            weight: None,
             step,
             sureness: (one.standard_error.is_finite() && one.p.is_finite()).then_some(Sureness {
                 standard_error: one.standard_error,
@@ -240,6 +243,15 @@ impl Model {
             evaluations_max: 0,
             proportionality: Vec::new(),
             baseline: Vec::new(),
+        }
+    }
+
+    /// Gives the coefficients, but the constant, what a distance weighs their columns by.
+    pub(super) fn weigh(&mut self, weights: &[f64]) {
+        let constants = self.coefficients.len().saturating_sub(weights.len());
+        let columns = self.coefficients.iter_mut().skip(constants);
+        for (coefficient, weight) in columns.zip(weights) {
+            coefficient.weight = Some(*weight);
         }
     }
 

@@ -2,7 +2,13 @@
 
 use super::model::Model;
 use crate::cohort::{CohortSpecification, Feature, FeatureKind, Transform, Value};
+use crate::method;
 use similarity::cohort::logarithm;
+
+/// Whether a run has left a risk that is a sum over the features, at which a distance can be anchored.
+pub(crate) fn has_anchor(model: &method::Model) -> bool {
+    matches!(model, method::Model::Regression(_))
+}
 
 /// One number a feature; the features of which a value is wanted, for the run's result does not tell what stands in for a missing
 /// one.
@@ -14,7 +20,7 @@ pub(crate) fn place(
     let coefficient = |name: &str| {
         let mut all = model.coefficients.iter();
         all.find(|one| one.name == name)
-            .map_or(0.0, |one| one.value)
+            .map_or(0.0, |one| one.weight.unwrap_or(one.value))
     };
     let adds = |(feature, value): (&Feature, &Value)| match (value, &feature.kind) {
         (Value::Level(level), FeatureKind::Categorical { levels }) => {

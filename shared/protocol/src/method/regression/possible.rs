@@ -52,14 +52,14 @@ fn expected(found: &Sums, cells: u32) -> f64 {
 /// Columns of at least such a share of the steepest.
 const STEEP: f64 = 0.1;
 
-/// The columns that make coefficients steeper than hospitals answer, by the patients of all; none where they are not.
+/// How steep coefficients are for the patients of all sites; none of a linear regression.
 #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
-pub(super) fn too_steep(
+pub(super) fn steepness(
     model: Model,
     products: &Array2<f64>,
     at: &Array1<f64>,
     (events, patients): (u64, u64),
-) -> Option<Vec<usize>> {
+) -> Option<Steepness> {
     let has_constant = match model {
         Model::Linear => return None,
         Model::Logistic => true,
@@ -88,17 +88,20 @@ pub(super) fn too_steep(
         // Standardised rows have means near 0.
         false => (squares, 0.0),
     };
-    let steepness = Steepness::Predictor {
+    Some(Steepness::Predictor {
         squares: squares / count,
         centre,
-    };
-    steepness.is_too_much().then(|| {
-        let share = |column: usize| at[column] * at[column] * products[(column, column)];
-        let most = columns.clone().map(share).fold(0.0, f64::max);
-        columns
-            .filter(|column| share(*column) >= STEEP * most)
-            .collect()
     })
+}
+
+/// The columns that make coefficients steep.
+pub(super) fn steep_columns(model: Model, products: &Array2<f64>, at: &Array1<f64>) -> Vec<usize> {
+    let columns = model.leading()..at.len();
+    let share = |column: usize| at[column] * at[column] * products[(column, column)];
+    let most = columns.clone().map(share).fold(0.0, f64::max);
+    columns
+        .filter(|column| share(*column) >= STEEP * most)
+        .collect()
 }
 
 impl Possible<'_> {

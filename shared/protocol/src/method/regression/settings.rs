@@ -4,7 +4,7 @@ use crate::cohort::{CohortSpecification, Grids, OutcomeKind, OutcomeSpecificatio
 use crate::document::{Section, narrow};
 use crate::limits::{LAMBDA_MAX, PARAMETERS_SHARE_MAX, REGRESSION_CELLS_MAX};
 use similarity::learn::regression::selection::Criterion;
-use similarity::learn::regression::{Model, Ties};
+use similarity::learn::regression::{Model, Ridge, Ties};
 use similarity::numeric::precision::Precision;
 
 /// The rule by which a regression itself predicts.
@@ -42,9 +42,10 @@ pub enum Baseline {
 /// Settings of a regression.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RegressionSettings {
-    /// Half of it times the sum of the squared coefficients, each per standard deviation of its column, is taken from the
-    /// log-likelihood.
-    pub ridge: f64,
+    /// How strong the ridge of the fit is.
+    pub ridge: Ridge,
+    /// The same of the coefficients that weigh a distance.
+    pub weights: Ridge,
     /// The baseline hazard of a survival time.
     pub baseline: Baseline,
     /// Confidence of the intervals, 0 to 1.
@@ -89,10 +90,28 @@ impl Baseline {
     }
 }
 
+/// The ridge of the fit, and that of what weighs a distance. Where the job states none, a fit has none and a distance a chosen one.
+fn ridges(section: &mut Section<'_, '_>) -> (Ridge, Ridge) {
+    if section.has_word("ridge") {
+        section.choice("ridge", &[("auto", ())]);
+        return (Ridge::Chosen, Ridge::Chosen);
+    }
+    let is_stated = section.has("ridge");
+    let wanted = format!("a number of 0 or more, at most {LAMBDA_MAX:e}, or \"auto\"");
+    let ridge = section.number("ridge", 0.0, &wanted, |value| {
+        (0.0..=LAMBDA_MAX).contains(&value)
+    });
+    let ridge = Ridge::Stated(ridge);
+    match is_stated {
+        true => (ridge, ridge),
+        false => (ridge, Ridge::Chosen),
+    }
+}
+
 impl RegressionSettings {
     /// Reads the table `regression`, every key of which has a default.
     pub(crate) fn read(section: &mut Section<'_, '_>) -> Self {
-        let ridge = format!("a number of 0 or more, at most {LAMBDA_MAX:e}");
+        let (ridge, weights) = ridges(section);
         let criteria = [
             ("none", None),
             ("aic", Some(Criterion::Aic)),
@@ -111,9 +130,8 @@ impl RegressionSettings {
             Some(Criterion::Aic) => (EVALUATIONS_AIC, EVALUATIONS_AIC),
         };
         Self {
-            ridge: section.number("ridge", 0.0, &ridge, |value| {
-                (0.0..=LAMBDA_MAX).contains(&value)
-            }),
+            ridge,
+            weights,
             baseline: Baseline::read(section),
             confidence: section.number("confidence", 0.95, "a number from 0.5 to 0.999", |x| {
                 (0.5..=0.999).contains(&x)

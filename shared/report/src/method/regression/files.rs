@@ -25,7 +25,8 @@ pub(crate) fn files(model: &Model) -> Vec<File> {
 
 fn coefficients_csv(model: &Model) -> io::Result<Vec<u8>> {
     let mut table = csv::Writer::from_writer(Vec::new());
-    table.write_record([
+    let has_weights = model.coefficients.iter().any(|one| one.weight.is_some());
+    let mut header = vec![
         "column",
         "coefficient",
         "standard_error",
@@ -33,13 +34,15 @@ fn coefficients_csv(model: &Model) -> io::Result<Vec<u8>> {
         "high",
         "p",
         "standard_deviation",
-    ])?;
+    ];
+    header.extend(has_weights.then_some("weight"));
+    table.write_record(header)?;
     for one in &model.coefficients {
         let sure = |number: fn(&Sureness) -> f64| match &one.sureness {
             Some(sure) => format!("{:?}", number(sure)),
             None => String::new(),
         };
-        table.write_record([
+        let mut record = vec![
             one.name.clone(),
             match &one.sureness {
                 Some(_) => format!("{:?}", one.value),
@@ -50,7 +53,13 @@ fn coefficients_csv(model: &Model) -> io::Result<Vec<u8>> {
             sure(|sure| sure.high),
             sure(|sure| sure.p),
             one.step.to_string(),
-        ])?;
+        ];
+        let weight = || {
+            one.weight
+                .map_or_else(String::new, |one| format!("{one:?}"))
+        };
+        record.extend(has_weights.then(weight));
+        table.write_record(record)?;
     }
     table.into_inner().map_err(io::Error::other)
 }

@@ -56,6 +56,8 @@ pub struct Fit {
     pub null_log_likelihood: f64,
     /// Columns that others already say: its name, and theirs (none of a constant).
     pub aliased: Vec<(String, Vec<String>)>,
+    /// The ridge, stated or chosen: see [`Ridge::Stated`](crate::learn::regression::Ridge::Stated).
+    pub ridge: f64,
     /// Newton steps.
     pub steps: u32,
     /// How it ended; columns are numbers of [`Terms::names`].
@@ -72,7 +74,7 @@ pub struct FitParts {
     pub terms: Terms,
     /// How their columns were moved and scaled.
     pub scaling: Scaling,
-    /// See [`crate::learn::regression::Settings::ridge`].
+    /// The ridge: see [`Ridge::Stated`](crate::learn::regression::Ridge::Stated).
     pub ridge: f64,
     /// What Newton's method found, on the scaled columns.
     pub maximum: Maximum,
@@ -183,6 +185,7 @@ impl Fit {
             log_likelihood,
             null_log_likelihood: parts.null_log_likelihood,
             aliased: scaling.aliased.iter().map(aliased).collect(),
+            ridge: parts.ridge,
             steps: maximum.steps,
             ending: match &maximum.ending {
                 Ending::Separated(columns) => {
@@ -193,6 +196,14 @@ impl Fit {
             terms,
             scaling,
         }
+    }
+
+    /// Other fitted parameters than its own, as [`Fit::coefficients`] has them.
+    #[must_use]
+    pub fn in_own_units(&self, at: &Array1<f64>) -> Vec<f64> {
+        let ones = self.model.leading();
+        let told = self.scaling.back(ones).dot(at);
+        told.slice(s![ones..]).to_vec()
     }
 
     /// Every coefficient with its standard error, interval of confidence `level` (0 to 1) and Wald test: by Student's t

@@ -6,11 +6,13 @@
 
 pub mod cox;
 pub mod exponential;
+mod factor;
 pub mod fit;
 pub mod glm;
 pub mod hazards;
 pub mod newton;
 mod prepare;
+pub mod ridge;
 pub mod rounding;
 pub mod rows;
 pub mod selection;
@@ -22,3 +24,4 @@ pub use fit::{Estimate, Fit, FitParts, Model};
 pub use hazards::CoxDetails;
 pub use newton::Ending;
 pub use prepare::{RegressionError, Settings, fit};
+pub use ridge::Ridge;

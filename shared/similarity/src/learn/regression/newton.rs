@@ -2,10 +2,18 @@
 
 use ndarray::{Array1, Array2, Axis};
 
+use crate::learn::regression::factor::{Factor, inner};
+pub use crate::learn::regression::factor::{is_positive_definite, penalised};
+use crate::learn::regression::fit::Model;
+use crate::learn::regression::ridge::chosen;
 use crate::numeric::precision::Precision;
 
 /// Steps at most.
 const STEPS_MAX: u32 = 100;
+/// So often a ridge is made stronger.
+const STIFFENED_MAX: u32 = 64;
+/// Evaluations at which a ridge is chosen; the last one stays.
+const CHOICES_MAX: u32 = 6;
 /// Halvings of a step that must not be as long.
 const SHORTENED_MAX: u32 = 4;
 /// Halvings of one step at most.
@@ -100,6 +108,19 @@ pub struct Newton {
     ending: Option<Ending>,
     /// The step under way is the last.
     settles: bool,
+    /// The ridge, where the data choose it.
+    choosing: Option<Choosing>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Choosing {
+    model: Model,
+    /// The penalty of a ridge of 1.
+    unit: Array1<f64>,
+    ridge: f64,
+    /// It is no weaker, so that nobody is asked about what is too steep.
+    least: f64,
+    stiffened: u32,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -121,6 +142,8 @@ pub struct Known<'n> {
     pub log_likelihood: f64,
     /// Its first derivatives.
     pub gradient: Array1<f64>,
+    /// The negative of its second derivatives.
+    pub information: &'n Array2<f64>,
 }
 
 /// What Newton's method wants to know of [`Newton::asked`].
@@ -157,6 +180,78 @@ impl Newton {
             value: None,
             ending: None,
             settles: false,
+            choosing: None,
+        }
+    }
+
+    /// The same with the ridge that the data ask for, chosen anew at each of the first evaluations; the penalty that it has is that of
+    /// a ridge of 1.
+    #[must_use]
+    pub fn choosing(self, model: Model) -> Self {
+        Self {
+            choosing: Some(Choosing {
+                model,
+                unit: self.penalty.clone(),
+                ridge: 1.0,
+                least: 0.0,
+                stiffened: 0,
+            }),
+            ..self
+        }
+    }
+
+    /// The ridge that was chosen last; none where none is chosen.
+    #[must_use]
+    pub fn ridge(&self) -> Option<f64> {
+        self.choosing.as_ref().map(|choosing| choosing.ridge)
+    }
+
+    /// Makes a chosen ridge half as strong again, from now on at least, and the step that is wanted next anew; false where none is chosen,
+    /// or it has been often enough.
+    pub fn stiffen(&mut self) -> bool {
+        let Some(choosing) = &mut self.choosing else {
+            return false;
+        };
+        if choosing.stiffened == STIFFENED_MAX {
+            return false;
+        }
+        choosing.stiffened += 1;
+        choosing.least = 1.5 * choosing.ridge;
+        let ridge = choosing.least;
+        self.take_ridge(ridge);
+        self.settles = false;
+        self.ending = self.make_step();
+        true
+    }
+
+    /// Chooses the ridge by the best evaluation so far.
+    fn choose(&mut self) {
+        let (Some(choosing), Some(known)) = (&self.choosing, self.known()) else {
+            return;
+        };
+        let Some(choice) = chosen(choosing.model, &known, &choosing.unit) else {
+            return;
+        };
+        let ridge = choice.ridge.max(choosing.least);
+        self.take_ridge(ridge);
+    }
+
+    /// Goes on under another ridge.
+    fn take_ridge(&mut self, ridge: f64) {
+        let (Some(choosing), Some(known)) = (&self.choosing, self.known()) else {
+            return;
+        };
+        let penalty = ridge * &choosing.unit;
+        let at = known.at.clone();
+        let gradient = &known.gradient - &(&penalty * known.at);
+        let log_likelihood = known.log_likelihood;
+        (self.penalty, self.asked) = (penalty, at);
+        let value = self.penalised(log_likelihood);
+        if let Some(best) = &mut self.best {
+            (best.gradient, best.value) = (gradient, value);
+        }
+        if let Some(choosing) = &mut self.choosing {
+            choosing.ridge = ridge;
         }
     }
 
@@ -196,6 +291,7 @@ impl Newton {
             at: &best.at,
             log_likelihood: best.log_likelihood,
             gradient: &best.gradient + &(&self.penalty * &best.at),
+            information: &best.information,
         })
     }
 
@@ -249,6 +345,9 @@ impl Newton {
             gradient,
             information,
         });
+        if self.steps < CHOICES_MAX && !self.settles {
+            self.choose();
+        }
         self.ending = self.make_step();
     }
 
@@ -387,73 +486,6 @@ impl Maximum {
         };
         groups.iter().map(of_group).collect()
     }
-}
-
-fn inner(one: &Array1<f64>, other: &Array1<f64>) -> f64 {
-    one.iter().zip(other).map(|(a, b)| a * b).sum()
-}
-
-/// L of A = L L', by IEEE operations in a fixed order.
-struct Factor {
-    lower: Array2<f64>,
-}
-
-impl Factor {
-    /// None where the matrix is not positive definite.
-    fn of(matrix: &Array2<f64>) -> Option<Self> {
-        let size = matrix.nrows();
-        let mut lower: Array2<f64> = Array2::zeros((size, size));
-        for row in 0..size {
-            for column in 0..=row {
-                let known: f64 = (0..column)
-                    .map(|place| lower[(row, place)] * lower[(column, place)])
-                    .sum();
-                let left = matrix[(row, column)] - known;
-                lower[(row, column)] = match row == column {
-                    true if left > 0.0 => left.sqrt(),
-                    true => return None,
-                    false => left / lower[(column, column)],
-                };
-            }
-        }
-        Some(Self { lower })
-    }
-
-    fn solve(&self, right: &Array1<f64>) -> Array1<f64> {
-        let (lower, size) = (&self.lower, right.len());
-        let mut solved = right.clone();
-        for row in 0..size {
-            let known: f64 = (0..row)
-                .map(|place| lower[(row, place)] * solved[place])
-                .sum();
-            solved[row] = (solved[row] - known) / lower[(row, row)];
-        }
-        for row in (0..size).rev() {
-            let known: f64 = (row + 1..size)
-                .map(|place| lower[(place, row)] * solved[place])
-                .sum();
-            solved[row] = (solved[row] - known) / lower[(row, row)];
-        }
-        solved
-    }
-}
-
-/// Whether a symmetric matrix is positive definite, by IEEE operations in a fixed order.
-#[must_use]
-pub fn is_positive_definite(matrix: &Array2<f64>) -> bool {
-    Factor::of(matrix).is_some()
-}
-
-/// The information with the penalty on its diagonal.
-#[must_use]
-pub fn penalised(information: &Array2<f64>, penalty: &Array1<f64>) -> Array2<f64> {
-    let mut information = information.clone();
-    information
-        .diag_mut()
-        .iter_mut()
-        .zip(penalty)
-        .for_each(|(entry, penalty)| *entry += penalty);
-    information
 }
 
 /// Columns of which nearly no information is left.

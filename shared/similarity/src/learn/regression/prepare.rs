@@ -7,6 +7,7 @@ use crate::learn::regression::cox::{FollowUp, Ties};
 use crate::learn::regression::fit::{Fit, FitParts, Model, normal_log_likelihood};
 use crate::learn::regression::glm::Family;
 use crate::learn::regression::newton::{Maximum, Newton, Wanted};
+use crate::learn::regression::ridge::Ridge;
 use crate::learn::regression::selection::Weighed;
 use crate::learn::regression::sums::{ColumnSums, Products, Scaling};
 use crate::learn::regression::terms::{Terms, TermsError};
@@ -15,13 +16,14 @@ use crate::numeric::precision::Precision;
 /// How a regression is made.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Settings {
-    /// Half of it times the sum of the squared coefficients, each per standard deviation of its column, is taken from the
-    /// log-likelihood (of a linear regression from -1/2 of the sum of squared residuals); 0 is the plain fit.
-    pub ridge: f64,
+    /// How strong the ridge is.
+    pub ridge: Ridge,
     /// How tied events of a Cox regression are taken.
     pub ties: Ties,
     /// Degrees of freedom of the spline of each column, 1 being a line; lines alone where it is empty.
     pub splines: Vec<usize>,
+    /// The terms, where they are known already: then every patient takes part, and these say what stands for a missing value.
+    pub terms: Option<Terms>,
 }
 
 /// A regression that cannot be made.
@@ -103,27 +105,37 @@ pub(super) fn fit_and_weigh(
 ) -> Result<(Fit, Weighed), RegressionError> {
     let prepared = Prepared::new(cohort, settings)?;
     let model = prepared.target.model();
-    let penalty = prepared.scaling.penalty(settings.ridge, model);
-    let maximum = prepared.target.maximum(&prepared.design, penalty.clone());
+    let penalty = |ridge: f64| prepared.scaling.penalty(ridge, model);
+    let begun = Newton::new(penalty(settings.ridge.first()), Precision::Exact);
+    let newton = prepared.maximised(match settings.ridge {
+        Ridge::Stated(_) => begun,
+        Ridge::Chosen => begun.choosing(model),
+    });
+    let ridge = newton.ridge().unwrap_or(settings.ridge.first());
+    let maximum = newton.maximum(prepared.design.nrows() as u64);
     let places = prepared.scaling.places(&prepared.terms, model);
-    let weighed = Weighed::of(model, &maximum, &penalty, &places);
-    Ok((prepared.fit(maximum, settings.ridge), weighed))
+    let weighed = Weighed::of(model, &maximum, &penalty(ridge), &places);
+    Ok((prepared.fit(maximum, ridge), weighed))
 }
 
 impl Prepared {
     pub(super) fn new(cohort: &Cohort, settings: &Settings) -> Result<Self, RegressionError> {
-        if !(settings.ridge.is_finite() && settings.ridge >= 0.0) {
-            return Err(RegressionError::Ridge {
-                found: settings.ridge,
-            });
+        let ridge = settings.ridge.first();
+        if !(ridge.is_finite() && ridge >= 0.0) {
+            return Err(RegressionError::Ridge { found: ridge });
         }
-        let rows = cohort.complete();
-        let lines = vec![1; cohort.columns().len()];
-        let splines = match settings.splines.is_empty() {
-            true => &lines,
-            false => &settings.splines,
+        let (rows, terms) = match &settings.terms {
+            Some(terms) => ((0..cohort.patients()).collect(), terms.clone()),
+            None => {
+                let lines = vec![1; cohort.columns().len()];
+                let splines = match settings.splines.is_empty() {
+                    true => &lines,
+                    false => &settings.splines,
+                };
+                let terms = Terms::of_columns(cohort.columns(), splines)?;
+                (cohort.complete(), terms)
+            }
         };
-        let terms = Terms::of_columns(cohort.columns(), splines)?;
         let target = Target::of(cohort.outcome(), &rows, settings)?;
         let matrix = terms.matrix(cohort.select(&rows).columns())?;
         let means = ColumnSums::of(&matrix.view()).means();
@@ -134,7 +146,7 @@ impl Prepared {
         }
         let intercept = target.model().has_intercept();
         let columns = terms.names().len() + usize::from(intercept);
-        if columns >= rows.len() && settings.ridge == 0.0 {
+        if columns >= rows.len() && ridge == 0.0 {
             return Err(RegressionError::TooManyColumns {
                 columns,
                 patients: rows.len(),
@@ -147,6 +159,25 @@ impl Prepared {
             target,
             left_out: (cohort.patients() - rows.len()) as u64,
         })
+    }
+
+    /// Newton's method at its end.
+    fn maximised(&self, mut newton: Newton) -> Newton {
+        let design = self.design.view();
+        while newton.wanted() != Wanted::Nothing {
+            let at = newton.asked();
+            let sums = match &self.target {
+                Target::Glm(family, y) => family.sums(&design, y, at),
+                Target::Cox {
+                    follow_up, ties, ..
+                } => follow_up.sums(&design, at, *ties),
+            };
+            newton.learn_value(sums.log_likelihood, sums.gradient);
+            if newton.wanted() == Wanted::Information {
+                newton.learn_information(sums.information);
+            }
+        }
+        newton
     }
 
     /// The fit at what Newton's method found.
@@ -204,26 +235,6 @@ impl Target {
                 })
             }
         }
-    }
-
-    /// The coefficients of the columns of `design`, n x p, under a penalty of each.
-    fn maximum(&self, design: &Array2<f64>, penalty: Array1<f64>) -> Maximum {
-        let design = design.view();
-        let mut newton = Newton::new(penalty, Precision::Exact);
-        while newton.wanted() != Wanted::Nothing {
-            let at = newton.asked();
-            let sums = match self {
-                Self::Glm(family, y) => family.sums(&design, y, at),
-                Self::Cox {
-                    follow_up, ties, ..
-                } => follow_up.sums(&design, at, *ties),
-            };
-            newton.learn_value(sums.log_likelihood, sums.gradient);
-            if newton.wanted() == Wanted::Information {
-                newton.learn_information(sums.information);
-            }
-        }
-        newton.maximum(design.nrows() as u64)
     }
 
     fn model(&self) -> Model {

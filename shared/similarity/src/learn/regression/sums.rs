@@ -236,9 +236,9 @@ impl Scaling {
         &self.aliased
     }
 
-    /// The penalty of each fitted column, as it is scaled: see [`Settings::ridge`]. A constant, or a log hazard, has none.
+    /// The penalty of each fitted column, as it is scaled: see [`Ridge::Stated`]. A constant, or a log hazard, has none.
     ///
-    /// [`Settings::ridge`]: crate::learn::regression::Settings::ridge
+    /// [`Ridge::Stated`]: crate::learn::regression::Ridge::Stated
     #[must_use]
     pub fn penalty(&self, ridge: f64, model: Model) -> Array1<f64> {
         let own =

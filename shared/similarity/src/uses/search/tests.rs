@@ -63,7 +63,8 @@ fn comparisons(patients: &[Column]) -> Vec<Comparison> {
         learned(Measure::Euclidean),
         learned(Measure::InnerProduct),
         Comparison::Metric(mahalanobis),
-        Comparison::Weighted(weighted),
+        Comparison::Weighted(weighted.clone()),
+        Comparison::Weighted(weighted.anchored()),
     ]
 }
 

@@ -37,6 +37,20 @@ fn point_of_cells() -> regression::Evaluating {
     }
 }
 
+fn finishing() -> regression::Finishing {
+    regression::Finishing {
+        point: point(),
+        weights: None,
+    }
+}
+
+fn weighing() -> regression::Finishing {
+    regression::Finishing {
+        weights: Some(Arc::new(vec![0.375, -0.125])),
+        ..finishing()
+    }
+}
+
 fn model() -> model::Model {
     model::Model {
         family: Family::Cox(Ties::Efron),
@@ -50,6 +64,7 @@ fn model() -> model::Model {
             Coefficient {
                 name: "age".to_owned(),
                 value: 0.5,
+                weight: Some(0.375),
                 step: 9.0,
                 sureness: Some(Sureness {
                     standard_error: 0.25,
@@ -61,6 +76,7 @@ fn model() -> model::Model {
             Coefficient {
                 name: "fbs=1".to_owned(),
                 value: 0.0,
+                weight: None,
                 step: 1.0,
                 sureness: None,
             },
@@ -125,7 +141,11 @@ fn every_message_is_what_googles_protobuf_writes_and_reads_back_from_it() {
             regression::Request::Evaluate(point_of_cells()),
         ),
         ("test", regression::Request::Test(point())),
-        ("finish_regression", regression::Request::Finish(point())),
+        (
+            "finish_regression",
+            regression::Request::Finish(finishing()),
+        ),
+        ("finish_weighing", regression::Request::Finish(weighing())),
     ];
     let requests = requests.map(|(name, request)| (name, ask(Request::Regression(request))));
     requests_are_golden(requests.into());
@@ -158,6 +178,7 @@ fn what_no_regression_says_is_refused_with_what_was_wrong() {
             at: vec![0.5, -0.25],
             fold: None,
             cells: Vec::new(),
+            weights: Vec::new(),
         };
         change(&mut asked);
         let request = pb::RegressionRequest {
@@ -183,6 +204,7 @@ fn what_no_regression_says_is_refused_with_what_was_wrong() {
     assert!(of(|asked| asked.at[0] = f64::NAN).contains("NaN"));
     assert!(of(|asked| asked.rows = vec![1; 2_001]).contains("rows"));
     assert!(of(|asked| asked.cells = vec![1; 21]).contains("cells"));
+    assert!(of(|asked| asked.weights = vec![1.0]).contains("weights"));
     let spoilt = |change: fn(&mut model::Model)| {
         let mut model = model();
         change(&mut model);

@@ -22,6 +22,8 @@ pub(super) enum Compared {
         metric: LearnedMetric,
     },
     Regression(LearnedRegression),
+    /// The same, risk-anchored.
+    Anchored(LearnedRegression),
     Gower(Vec<Scale>),
     /// Its file, in base 64.
     Forest(String),
@@ -71,15 +73,21 @@ impl Compared {
                         By::Manhattan => MetricBy::Manhattan,
                         By::Cosine => MetricBy::Cosine,
                         By::Euclidean => MetricBy::Euclidean,
-                        By::Run | By::Personal | By::Regression | By::Gower => MetricBy::Learned,
+                        By::Run | By::Personal | By::Regression | By::Anchored | By::Gower => {
+                            MetricBy::Learned
+                        }
                     },
                     metric: LearnedMetric::new(standardisation, matrix, chosen),
                 }
             }
-            Comparison::Weighted(weighted) => Self::Regression(LearnedRegression::new(
-                weighted.terms(),
-                weighted.coefficients().to_vec(),
-            )),
+            Comparison::Weighted(weighted) => {
+                let coefficients = weighted.coefficients().to_vec();
+                let known = LearnedRegression::new(weighted.terms(), coefficients);
+                match weighted.is_anchored() {
+                    true => Self::Anchored(known),
+                    false => Self::Regression(known),
+                }
+            }
             Comparison::Gower(gower) => Self::Gower(
                 gower
                     .scales()
@@ -124,6 +132,10 @@ impl Compared {
                 let weighted = known.weighted().map_err(|error| error.to_string())?;
                 (Comparison::Weighted(weighted), By::Run)
             }
+            Self::Anchored(known) => {
+                let weighted = known.weighted().map_err(|error| error.to_string())?;
+                (Comparison::Weighted(weighted.anchored()), By::Anchored)
+            }
             Self::Gower(scales) => (Comparison::Gower(gower(names, scales)?), By::Gower),
             Self::Forest(bytes) => {
                 let bytes = STANDARD.decode(bytes).map_err(|error| error.to_string())?;
@@ -163,7 +175,7 @@ pub(super) fn fits(comparison: &Comparison, placed: &Placed) -> bool {
                 && projected.as_ref().map(Array2::ncols) == metric.projection().map(Array2::ncols)
         }
         (Comparison::Weighted(weighted), Placed::Vectors { rows, .. }) => {
-            rows.ncols() > 0 && rows.ncols() <= weighted.coefficients().len()
+            rows.ncols() == weighted.width()
         }
         (Comparison::Gower(gower), Placed::Mixed { numbers, codes }) => {
             gower.widths() == (numbers.ncols(), codes.ncols()) && numbers.nrows() == codes.nrows()
