@@ -358,11 +358,7 @@ impl Current {
             Ok(asks) => asks,
             Err(stop) => return Ok(Err(stop)),
         };
-        let mut description = description;
-        if job.opens_study() {
-            // Who is left out is known later, and a class without them would tell of theirs.
-            description.classes.fill(0);
-        }
+        let description = told(description, &job);
         let (rules, secret) = (config.policy.rules(), ledger.secret("forest"));
         let computation = match Computation::new(job, self.seed, cohort, folder, rules, secret) {
             Ok(computation) => computation.holding_out(gate.held_out()),
@@ -432,6 +428,14 @@ impl Admitted {
         ledger.answer(run, question, answered)?;
         Ok(Ok(sealed))
     }
+}
+
+/// What is told of the cohort. Whom a study leaves out is known after its card has described it, and a class without them would tell of theirs.
+fn told(mut description: Description, job: &Job) -> Description {
+    if job.opens_study() {
+        description.classes.fill(0);
+    }
+    description
 }
 
 /// The study opens again, and others are left out of it than before.
