@@ -292,14 +292,14 @@ fn mixtures_of_rounds_arrive_sooner_at_the_same_minimum() {
             if wanders {
                 pooled.observe_objective(wandering(round));
             }
-            let mut own = Array2::zeros((4, 2));
+            let mut own = Array2::<f64>::zeros((4, 2));
             for dual in &duals {
                 let centre = dual.clone().centre(pooled.consensus(), &pooled.step());
                 own = own + (pooled.consensus() - &centre) / 3.0;
             }
             let apart = own - pooled.mean_dual(SITES);
             assert!(
-                apart.iter().all(|x| x.abs() < 1e-8),
+                apart.iter().all(|x: &f64| x.abs() < 1e-8),
                 "round {round}: {apart}"
             );
             if (pooled.consensus() - &mean).iter().all(|x| x.abs() < 1e-8) {
