@@ -337,11 +337,6 @@ impl Model {
         }
     }
 
-    /// Whether it predicts a risk that is a sum over the features, at which a distance can be anchored.
-    pub(super) fn has_anchor(&self) -> bool {
-        matches!(self, Self::Regression(_))
-    }
-
     /// Whether anything was learnt, where sites have `assessed` it or not.
     pub(crate) fn is_learnt(&self, assessed: bool) -> bool {
         match self {

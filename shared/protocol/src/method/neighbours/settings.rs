@@ -3,6 +3,7 @@
 use crate::cohort::{CohortSpecification, OutcomeKind, Value};
 use crate::document::Section;
 use crate::limits::{QUERIES_MAX, QUERY_NUMBERS_MAX};
+use crate::method::regression::placing::has_anchor;
 use crate::method::{Model, Unplaced};
 use crate::name::RunId;
 use similarity::compare::REASONS;
@@ -51,7 +52,7 @@ impl By {
         let coordinates = model.coordinates(cohort)?;
         match self {
             Self::Run => Ok(coordinates),
-            Self::Anchored if model.has_anchor() => Ok(coordinates + 1),
+            Self::Anchored if has_anchor(model) => Ok(coordinates + 1),
             Self::Anchored => Err(Unplaced::Anchor),
         }
     }
@@ -69,7 +70,7 @@ impl By {
         let mut placed = model.place(cohort, patients)?;
         match self {
             Self::Run => {}
-            Self::Anchored if model.has_anchor() => placed.iter_mut().for_each(anchor),
+            Self::Anchored if has_anchor(model) => placed.iter_mut().for_each(anchor),
             Self::Anchored => return Err(Unplaced::Anchor),
         }
         Ok(placed)

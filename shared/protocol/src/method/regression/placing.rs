@@ -2,7 +2,13 @@
 
 use super::model::Model;
 use crate::cohort::{CohortSpecification, Feature, FeatureKind, Transform, Value};
+use crate::method;
 use similarity::cohort::logarithm;
+
+/// Whether a run has left a risk that is a sum over the features, at which a distance can be anchored.
+pub(crate) fn has_anchor(model: &method::Model) -> bool {
+    matches!(model, method::Model::Regression(_))
+}
 
 /// One number a feature; the features of which a value is wanted, for the run's result does not tell what stands in for a missing
 /// one.
