@@ -329,13 +329,8 @@ impl Current {
         } = read;
         let classes = class_counts(cohort.cohort.outcome(), job.cohort.outcome.kind.horizon());
         let description = described(&cohort, classes);
-        // A metric of judged pairs is of those who are in one.
-        let judged = cohort.judged().map(|judged| {
-            let counts = [judged.members().len(), judged.pairs().len()];
-            counts.into_iter().min().unwrap_or_default() as u64
-        });
         let facts = CohortFacts {
-            patients: judged.map_or(description.patients, |few| few.min(description.patients)),
+            patients: cohort.patients_behind_sums(),
             classes: description.classes.clone(),
             so_far: ledger.so_far(&self.digest),
         };
