@@ -276,11 +276,6 @@ mod tests {
         );
     }
 
-    fn said(parts: [[u64; 3]; 3]) -> String {
-        let failure = check(&settings(), &counts(parts, [0; 5])).err();
-        failure.map_or_else(String::new, |failure| failure.text)
-    }
-
     #[test]
     fn a_class_of_few_patients_has_no_card() {
         let parts = [[0, 0, 0], [0, 40, 9], [0, 40, 10]];

@@ -12,7 +12,7 @@ const RAISE: f64 = 1.5;
 /// Rounds in a row that the objective may rise above its best before the safeguard acts.
 const RISES_MAX: u32 = 2;
 /// The safeguard acts so often at most.
-const RAISES_MAX: u32 = 20;
+const RAISES_MAX: u32 = 4;
 /// An objective that is this much larger, relatively, has not risen.
 const ROUNDING: f64 = 1e-9;
 
