@@ -551,3 +551,16 @@ fn fingerprints_count_the_patients_that_differ_whatever_their_order() {
         "Fingerprint(..)FingerprintKey(..)"
     );
 }
+
+#[test]
+fn patients_leave_a_cohort_by_which_others_have_them() {
+    let key = FingerprintKey::new([7; 32]);
+    let of = |ids: &[&str]| Fingerprint::new(&key, ids);
+    let all = of(&["a", "b", "c", "d", "d", "e"]);
+    let outcomes = [of(&["a", "b", "d", "d", "x"]), of(&["a", "c", "x"])];
+    // Exactly the first: b, and d twice; exactly both: a; exactly the second: c; neither: e.
+    assert_eq!(all.without(&outcomes, &[1]), of(&["a", "c", "e"]));
+    assert_eq!(all.without(&outcomes, &[2, 3]), of(&["b", "d", "d", "e"]));
+    assert_eq!(all.without(&outcomes, &[0]), of(&["a", "b", "c", "d", "d"]));
+    assert_eq!(all.without(&outcomes, &[]), all);
+}

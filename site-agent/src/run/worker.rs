@@ -329,13 +329,8 @@ impl Current {
         } = read;
         let classes = class_counts(cohort.cohort.outcome(), job.cohort.outcome.kind.horizon());
         let description = described(&cohort, classes);
-        // A metric of judged pairs is of those who are in one.
-        let judged = cohort.judged().map(|judged| {
-            let counts = [judged.members().len(), judged.pairs().len()];
-            counts.into_iter().min().unwrap_or_default() as u64
-        });
         let facts = CohortFacts {
-            patients: judged.map_or(description.patients, |few| few.min(description.patients)),
+            patients: cohort.patients_behind_sums(),
             classes: description.classes.clone(),
             so_far: ledger.so_far(&self.digest),
         };
@@ -358,11 +353,7 @@ impl Current {
             Ok(asks) => asks,
             Err(stop) => return Ok(Err(stop)),
         };
-        let mut description = description;
-        if job.opens_study() {
-            // Who is left out is known later, and a class without them would tell of theirs.
-            description.classes.fill(0);
-        }
+        let description = told(description, &job);
         let (rules, secret) = (config.policy.rules(), ledger.secret("forest"));
         let computation = match Computation::new(job, self.seed, cohort, folder, rules, secret) {
             Ok(computation) => computation.holding_out(gate.held_out()),
@@ -432,6 +423,14 @@ impl Admitted {
         ledger.answer(run, question, answered)?;
         Ok(Ok(sealed))
     }
+}
+
+/// What is told of the cohort. Whom a study leaves out is known after its card has described it, and a class without them would tell of theirs.
+fn told(mut description: Description, job: &Job) -> Description {
+    if job.opens_study() {
+        description.classes.fill(0);
+    }
+    description
 }
 
 /// The study opens again, and others are left out of it than before.

@@ -105,6 +105,13 @@ impl SiteCohort {
         self.judged.as_ref()
     }
 
+    /// Patients that minima are about: where sums are over judged pairs, no more than are in a pair, nor than there are pairs.
+    pub(crate) fn patients_behind_sums(&self) -> u64 {
+        let all = self.cohort.patients();
+        let of_pairs = |judged: &JudgedPairs| judged.members().len().min(judged.pairs().len());
+        self.judged.as_ref().map_or(all, of_pairs).min(all) as u64
+    }
+
     /// Logs where the site's word differs from the job's.
     pub fn log_remarks(&self) {
         for remark in &self.remarks {

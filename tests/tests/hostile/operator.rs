@@ -112,7 +112,7 @@ impl Hospital {
     pub(crate) fn describe(&self, job: &str) -> Answer {
         match self.taken(job) {
             Ok(mut told) => told.remove(0),
-            Err(refusal) => refusal,
+            Err(refusal) => *refusal,
         }
     }
 
@@ -128,13 +128,14 @@ impl Hospital {
     }
 
     /// What the site adds to the sums of a run, or why it takes no part: a run of this site alone shows what is covered elsewhere.
-    fn taken(&self, job: &str) -> Result<Vec<Answer>, Answer> {
+    fn taken(&self, job: &str) -> Result<Vec<Answer>, Box<Answer>> {
         let config = SiteConfig::parse(&self.config("north", ""), self.home.path()).unwrap();
         let job = Job::parse(job).unwrap();
         let (policy, cell_min) = (&config.policy, config.policy.rules().cell_min);
         let read = read_for_release(&config.source, &job, cell_min, &mut |_| ());
         let read = read.and_then(SiteCohort::learnable);
-        let cohort = read.map_err(|problems| Answer::Unfit(problems.for_coordinator(&job)))?;
+        let cohort =
+            read.map_err(|problems| Box::new(Answer::Unfit(problems.for_coordinator(&job))))?;
         let facts = CohortFacts {
             patients: cohort.cohort.patients() as u64,
             classes: classes(cohort.cohort.outcome()),
@@ -142,7 +143,7 @@ impl Hospital {
         };
         let admission = policy.admit(&job.facts("researcher"), &Limits::default());
         let gate = admission.and_then(|admission| admission.cohort(&facts));
-        gate.map_err(|refusal| Answer::Refused(refusal.into()))?;
+        gate.map_err(|refusal| Box::new(Answer::Refused(refusal.into())))?;
         Ok(played_alone(job, cohort, &config.folder.join("runs/alone")).told)
     }
 

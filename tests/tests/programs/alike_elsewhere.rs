@@ -355,7 +355,7 @@ fn questions_that_cannot_be_asked(
     similar(run, &good, &[]).must_fail(REFUSED, &[&nothing]);
 }
 
-/// A Cox regression of all hospitals places patients by what each feature adds to the log hazard.
+/// A Cox regression of all hospitals places patients by what each feature adds to the log hazard, and anchored by the log hazard too.
 #[test]
 fn by_a_regression_of_survival_times_it_is_events_in_the_time_followed() {
     const HORIZON: f64 = 1_000.0;
@@ -378,10 +378,6 @@ fn by_a_regression_of_survival_times_it_is_events_in_the_time_followed() {
         .must_succeed();
     deployment.start_coordinator();
     for site in SITES {
-        // By the run and anchored, patients are grouped twice.
-        let path = deployment.home.join(&format!("{site}.toml"));
-        let config = fs::read_to_string(&path).unwrap() + "metrics_for_groups_max = 2\n";
-        fs::write(&path, config).unwrap();
         deployment.start_agent(site);
     }
     let number = |name: &str| format!("[[features]]\nname = \"{name}\"\nkind = \"numeric\"\n");
@@ -413,8 +409,8 @@ fn by_a_regression_of_survival_times_it_is_events_in_the_time_followed() {
     let terms = record["learned"]["regression"]["terms"].clone();
     let imputed = |place: usize| number_of(&terms[place]["values"]["numeric"]["imputed"]);
     let usual = number_of(&terms[3]["values"]["categorical"]["imputed"]);
-    // What each feature adds by the ridge that the data ask for; anchored, a share of it, and the sum.
-    let place = |names: &[String], row: &csv::StringRecord, by: &str| -> Vec<f64> {
+    // A share of what each feature adds under the chosen ridge, and the sum.
+    let place = |names: &[String], row: &csv::StringRecord| -> Vec<f64> {
         let cell = |name: &str| &row[names.iter().position(|one| one == name).unwrap()];
         let numbers = NUMBERS.iter().enumerate().map(|(place, name)| {
             let value = cell(name).parse::<f64>();
@@ -424,13 +420,8 @@ fn by_a_regression_of_survival_times_it_is_events_in_the_time_followed() {
         let level = Some(cell("grade")).filter(|level| !level.is_empty());
         let level = coefficient(&format!("grade={}", level.unwrap_or(usual)));
         let parts: Vec<f64> = numbers.chain([level]).collect();
-        match by {
-            "anchored" => {
-                let share = parts.iter().map(|part| 0.3 * part);
-                share.chain([parts.iter().sum()]).collect()
-            }
-            _ => parts,
-        }
+        let share = parts.iter().map(|part| 0.3 * part);
+        share.chain([parts.iter().sum()]).collect()
     };
     let (names, rows) = table(&deployment, "west");
     // Nothing stands in for what a regression's result does not tell.
@@ -451,59 +442,62 @@ fn by_a_regression_of_survival_times_it_is_events_in_the_time_followed() {
         .join("\n");
     deployment.home.write("new.csv", &new);
     let mut told_of = 0;
-    for by in ["run", "anchored"] {
-        let arguments = [
-            "similar", "--run", &run, "--new", "new.csv", "--json", "--out", by, "--by", by,
-        ];
-        let ran = deployment.job(&arguments).must_succeed();
-        let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
-        for (query, within) in answer["queries"].as_array().unwrap().iter().enumerate() {
-            let point = place(&names, whole[query], by);
-            for within in within["within"].as_array().unwrap() {
-                let radius = number_of(&within["radius"]);
-                let (mut alike, mut events, mut time) = (0, 0.0, 0.0);
-                for site in SITES {
-                    let (names, rows) = table(&deployment, site);
-                    let cell = |row: &csv::StringRecord, name: &str| {
-                        let column = names.iter().position(|one| one == name).unwrap();
-                        row[column].parse::<f64>().unwrap()
-                    };
-                    let placed: Vec<f64> =
-                        rows.iter().flat_map(|row| place(&names, row, by)).collect();
-                    let vectors =
-                        Array2::from_shape_vec((rows.len(), point.len()), placed).unwrap();
-                    let had = |row: &csv::StringRecord| {
-                        cell(row, "event") == 1.0 && cell(row, "days") <= HORIZON
-                    };
-                    let classes: Vec<u32> = rows.iter().map(|row| u32::from(had(row))).collect();
-                    for members in parted(vectors.view(), &classes, LEAST) {
-                        let group = Group::of(vectors.view(), &members);
-                        if group.distance(&point, Closeness::Manhattan) <= radius {
-                            alike += members.len() as u64;
-                            for row in &members {
-                                events += f64::from(classes[*row]);
-                                time += cell(&rows[*row], "days").min(HORIZON);
-                            }
+    let arguments = [
+        "similar", "--run", &run, "--new", "new.csv", "--json", "--out", "alike", "--by",
+        "anchored",
+    ];
+    let ran = deployment.job(&arguments).must_succeed();
+    let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
+    for (query, within) in answer["queries"].as_array().unwrap().iter().enumerate() {
+        let point = place(&names, whole[query]);
+        for within in within["within"].as_array().unwrap() {
+            let radius = number_of(&within["radius"]);
+            let (mut alike, mut events, mut time) = (0, 0.0, 0.0);
+            for site in SITES {
+                let (names, rows) = table(&deployment, site);
+                let cell = |row: &csv::StringRecord, name: &str| {
+                    let column = names.iter().position(|one| one == name).unwrap();
+                    row[column].parse::<f64>().unwrap()
+                };
+                let placed: Vec<f64> = rows.iter().flat_map(|row| place(&names, row)).collect();
+                let vectors = Array2::from_shape_vec((rows.len(), point.len()), placed).unwrap();
+                let had = |row: &csv::StringRecord| {
+                    cell(row, "event") == 1.0 && cell(row, "days") <= HORIZON
+                };
+                let classes: Vec<u32> = rows.iter().map(|row| u32::from(had(row))).collect();
+                for members in parted(vectors.view(), &classes, LEAST) {
+                    let group = Group::of(vectors.view(), &members);
+                    if group.distance(&point, Closeness::Manhattan) <= radius {
+                        alike += members.len() as u64;
+                        for row in &members {
+                            events += f64::from(classes[*row]);
+                            time += cell(&rows[*row], "days").min(HORIZON);
                         }
                     }
                 }
-                assert_eq!(within["alike"].as_u64().unwrap(), alike);
-                told_of += alike;
-                if alike > 0 {
-                    let rate = &within["events_a_unit_of_time"];
-                    let found = number_of(&rate["value"]);
-                    assert!(
-                        (found - events / time).abs() <= 1e-9 * found,
-                        "{found}, {}",
-                        events / time
-                    );
-                    assert!(number_of(&rate["low"]) < found && found < number_of(&rate["high"]));
-                }
+            }
+            assert_eq!(within["alike"].as_u64().unwrap(), alike);
+            told_of += alike;
+            if alike > 0 {
+                let rate = &within["events_a_unit_of_time"];
+                let found = number_of(&rate["value"]);
+                assert!(
+                    (found - events / time).abs() <= 1e-9 * found,
+                    "{found}, {}",
+                    events / time
+                );
+                assert!(number_of(&rate["low"]) < found && found < number_of(&rate["high"]));
             }
         }
     }
     println!("{told_of} told");
     assert!(told_of > 100);
+    // By the run itself patients are in other groups: what both differ by may be of few.
+    let plain = [
+        "similar", "--run", &run, "--new", "new.csv", "--out", "plain",
+    ];
+    let refused = deployment.job(&plain);
+    refused.must_fail(REFUSED, &["metrics_for_groups is 1, of which 1 are used"]);
     // What stands in for a missing value is not in a regression's result.
     let first = names.iter().position(|one| one == "first_1").unwrap();
     let mut cells: Vec<&str> = whole[0].iter().collect();

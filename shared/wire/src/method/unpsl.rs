@@ -332,15 +332,12 @@ impl Travels for Contribution {
 fn dual_step(step: pb::DualStep) -> Result<DualStep, WireError> {
     at_most("weights of a mixture", step.weights.len(), MIXED_MAX)?;
     let weight = |weight| finite("a weight of a mixture", weight);
+    let weights: Result<_, _> = step.weights.into_iter().map(weight).collect();
     Ok(DualStep {
         moves: step.moves,
         before: finite("a penalty's factor", step.before)?,
         after: finite("a penalty's factor", step.after)?,
-        weights: step
-            .weights
-            .into_iter()
-            .map(weight)
-            .collect::<Result<_, _>>()?,
+        weights: weights?,
     })
 }
 

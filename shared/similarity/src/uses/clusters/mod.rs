@@ -174,26 +174,8 @@ pub fn choose(
     settings: &Settings,
     seed: Seed,
 ) -> Result<Choice, ClusterError> {
-    let patients = dissimilarity.patients();
-    let (from, to) = (*settings.clusters.start(), *settings.clusters.end());
-    if from < 2 || to < from {
-        return Err(ClusterError::Clusters { from, to });
-    }
-    if to >= patients {
-        return Err(ClusterError::Patients {
-            clusters: to,
-            patients,
-        });
-    }
-    if outcome.patients() != patients {
-        return Err(ClusterError::Outcome {
-            found: outcome.patients(),
-            wanted: patients,
-        });
-    }
-    if dissimilarity.farthest() <= 0.0 {
-        return Err(ClusterError::Alike);
-    }
+    check(dissimilarity, outcome, settings)?;
+    let (patients, to) = (dissimilarity.patients(), *settings.clusters.end());
     let judged = Judged::new(outcome, settings.class_bias)?;
     let found = divisions(dissimilarity, settings, seed);
     let stability = stability(dissimilarity, &found, settings, seed);
@@ -239,6 +221,35 @@ pub fn choose(
         best,
         differ: of_best.is_some_and(|chance| chance < level),
     })
+}
+
+/// Whether so many groups of these patients can be made and judged.
+fn check(
+    dissimilarity: &Dissimilarity<'_>,
+    outcome: &Outcome,
+    settings: &Settings,
+) -> Result<(), ClusterError> {
+    let patients = dissimilarity.patients();
+    let (from, to) = (*settings.clusters.start(), *settings.clusters.end());
+    if from < 2 || to < from {
+        return Err(ClusterError::Clusters { from, to });
+    }
+    if to >= patients {
+        return Err(ClusterError::Patients {
+            clusters: to,
+            patients,
+        });
+    }
+    if outcome.patients() != patients {
+        return Err(ClusterError::Outcome {
+            found: outcome.patients(),
+            wanted: patients,
+        });
+    }
+    match dissimilarity.farthest() <= 0.0 {
+        true => Err(ClusterError::Alike),
+        false => Ok(()),
+    }
 }
 
 impl Left {
