@@ -36,7 +36,6 @@ fn assert_comes_within(gap: f64, parts: &[Part]) {
         for start in 0..2 {
             let run = federation.plain(federation.start(start), plain, ROUNDS_MAX, ENOUGH);
             let (rounds, last) = (run.gaps.len(), *run.gaps.last().unwrap());
-            println!("{threshold:?}, start {start}: {last:.1e} after {rounds} rounds");
             assert!(
                 last < gap,
                 "{threshold:?}, start {start}: {last:e} after {rounds} rounds"
