@@ -1,4 +1,5 @@
 //! A metric that is learned from pairs that a physician has judged.
+#![allow(clippy::unwrap_used, clippy::cast_precision_loss)] // a test panics, and counts are small
 
 use ndarray::{Array1, Array2, s};
 use rand::{Rng, RngExt};
