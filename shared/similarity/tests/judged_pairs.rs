@@ -1,8 +1,6 @@
 //! A metric that is learned from pairs that a physician has judged.
 #![allow(clippy::unwrap_used, clippy::cast_precision_loss)] // a test panics, and counts are small
 
-#![allow(clippy::unwrap_used)] // functions that tests share
-
 use ndarray::{Array1, Array2, s};
 use rand::{Rng, RngExt};
 use similarity::learn::unpsl::accelerated::{Knowledge, Search, SearchSettings, search_sites};
