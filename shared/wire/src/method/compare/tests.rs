@@ -128,7 +128,7 @@ fn what_nobody_can_have_left_is_refused_with_what_was_wrong() {
     assert!(unknown.contains("unknown family"), "{unknown}");
     let unbounded = refused(|family| family.differences = Some([f64::NAN; 5]));
     assert!(unbounded.contains("NaN"), "{unbounded}");
-    let many: Vec<FamilyCounts> = (0..4).flat_map(|_| families()).collect();
+    let many: Vec<FamilyCounts> = (0..8).flat_map(|_| families()).collect();
     let many = crate::decode_result(&crate::encode_result(&result(many)));
     assert!(many.is_err());
 }
