@@ -140,7 +140,7 @@ fn of_sums_the_regression_of_each_fold_is_that_of_all_sites_and_small_counts_are
     let first = found["sentences"][0].as_str().unwrap();
     assert!(first.contains("suits this cohort"), "{first}");
     let page = fs::read_to_string(home.join("out/report.html")).unwrap();
-    assert!(page.contains(first) && page.contains("Beside the Euclidean distance"));
+    assert!(page.contains(first) && page.contains("Compared with the Euclidean distance"));
     let table = fs::read_to_string(home.join("out/comparison.csv")).unwrap();
     assert_eq!(table.lines().count(), 11);
 }

@@ -213,7 +213,7 @@ fn caption(model: &Model, kind: Kind) -> String {
 
 fn table(model: &Model, rows: &[Row], kind: Kind) -> Markup {
     let columns: &[&str] = match kind {
-        Kind::Classes => &["right", "balanced", "AUC", "Brier"],
+        Kind::Classes => &["accuracy, %", "balanced, %", "AUC", "Brier"],
         Kind::Number => &["mean squared error"],
         Kind::Survival => &["concordance"],
     };
@@ -246,7 +246,7 @@ fn table(model: &Model, rows: &[Row], kind: Kind) -> Markup {
             thead { tr {
                 th scope="col" { "by" }
                 @for column in columns { th scope="col" { (column) } }
-                th scope="col" { "better than Euclid by" } th scope="col" { "95 %" } th scope="col" { "p" } th scope="col" { "p among all" }
+                th scope="col" { "gain over Euclidean" } th scope="col" { "95 %" } th scope="col" { "p" } th scope="col" { "corrected p" }
             } }
             tbody {
                 @for row in rows {
@@ -259,12 +259,12 @@ fn table(model: &Model, rows: &[Row], kind: Kind) -> Markup {
                     tr {
                         th scope="row" { (row.family.title()) }
                         @for (column, cell) in columns.iter().zip(figures(row)) { td data-label=(column) { (cell) } }
-                        td data-label="better than Euclid by" { @if let Some(one) = told { (number(one.difference.value)) } }
+                        td data-label="gain over Euclidean" { @if let Some(one) = told { (number(one.difference.value)) } }
                         td data-label="95 %" {
                             @if let Some(one) = told { (number(one.difference.low)) " to " (number(one.difference.high)) }
                         }
                         td data-label="p" { @if let Some(one) = told { (chance(one.difference.p)) } }
-                        td data-label="p among all" { @if let Some(one) = told { (chance(one.p_of_all)) } }
+                        td data-label="corrected p" { @if let Some(one) = told { (chance(one.p_of_all)) } }
                     }
                 }
             }
@@ -286,7 +286,7 @@ fn figure(rows: &[Row], kind: Kind) -> Result<Markup, FigureError> {
     let svg = estimates(&drawn, kind.axis(), 0.0, false)?;
     let caption = "Right of the line is better than the Euclidean distance. An interval that reaches over the line may be chance.";
     Ok(tables::figure(
-        "Beside the Euclidean distance",
+        "Compared with the Euclidean distance",
         &svg,
         caption,
     ))

@@ -3,7 +3,7 @@
 //! A round is: every site receives the consensus and how its dual moved, solves (4.21) near W - U_p and contributes W_p;
 //! [`PooledConsensus::absorb`] over-relaxes, averages, shrinks rows, moves the mean of the duals
 //! and measures the residuals of Boyd et al. (2011), section 3.3. Each site holds its dual ([`SiteDual`]), so that nobody learns a
-//! site's own W_p; [`Consensus`] is the same where all are in one place. Once the penalty is fixed, rounds are mixed ([`anderson`]): every round
+//! site's own W_p; [`Consensus`] is the same where all are in one place. Once the penalty is fixed, rounds are mixed (`admm/anderson.rs`): every round
 //! is literally (4.21) to (4.23), and where it begins is a mixture of where the last ones ended. The problem is not convex (s is bilinear in W): what
 //! ADMM converges to is a stationary point.
 

@@ -2,7 +2,7 @@
 //! what marks each (Forest-Guided Clustering, for every comparison and every kind of outcome).
 //!
 //! For every number of clusters k the patients are divided around k medoids. Of the divisions that are *stable* the one is chosen that leaves
-//! less of the outcome open than those of fewer clusters, by more than chance ([`gain`]); or that of the smallest *bias*. That none is stable
+//! less of the outcome open than those of fewer clusters, by more than chance (`clusters/gain.rs`); or that of the smallest *bias*. That none is stable
 //! is an answer, and so is that the outcomes of the clusters do not differ.
 
 mod agreement;
