@@ -1,16 +1,27 @@
 //! Exit codes, as deploy/codes.md documents them.
 
-use crate::books::chain::ChainError;
+use crate::books::chain::{ChainError, HeadError};
 use crate::cases::CasesError;
+use crate::config::{ConfigError, DialError};
 use crate::run::audit::AuditError;
 use crate::run::driver::AgentError;
 use crate::run::local::LocalError;
 use crate::studies::StudyError;
+use crate::synthesise::SynthesiseError;
+use protocol::name::NameError;
 use report::SayError;
 use similarity::uses::clusters::ClusterError;
 use similarity::uses::prediction::PredictionError;
 use std::error::Error;
 use std::process::ExitCode;
+use wire::TlsError;
+use wire::jobs::StudyFileError;
+use wire::private::OpenKey;
+
+/// A command line, or a file that it names, that cannot be meant.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct UsageError(pub String);
 
 /// How the program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,8 +65,8 @@ impl Exit {
             Self::Usage
         } else if error.is::<ChainError>() || error.is::<AuditError>() {
             Self::Books
-        } else if let Some(LocalError::Data(_) | LocalError::Unfit { .. }) = error.downcast_ref() {
-            Self::Data
+        } else if let Some(error) = error.downcast_ref::<LocalError>() {
+            Self::of_local(error)
         } else if let Some(error) = error.downcast_ref::<CasesError>() {
             match error {
                 CasesError::Data(_)
@@ -91,26 +102,51 @@ impl Exit {
                 | CasesError::NoForest(_)
                 | CasesError::NoFigure => Self::Usage,
             }
-        } else if let Some(LocalError::Folder(error)) = error.downcast_ref() {
-            match error.is_usage() {
-                true => Self::Usage,
-                false => Self::Failed,
+        } else if let Some(error) = error.downcast_ref::<SynthesiseError>() {
+            match error {
+                SynthesiseError::Sites { .. }
+                | SynthesiseError::Settings(_)
+                | SynthesiseError::Exists { .. } => Self::Usage,
+                SynthesiseError::Write { .. } => Self::Failed,
             }
-        } else if let Some(LocalError::Report(_)) = error.downcast_ref() {
-            Self::Failed
         } else if matches!(error.downcast_ref(), Some(AgentError::Worker)) {
             Self::Failed
         } else if error.is::<AgentError>() {
             Self::Connection
-        } else if error.is::<std::io::Error>() {
-            Self::Failed
-        } else {
+        } else if is_usage(error) {
             Self::Usage
+        } else {
+            Self::Failed
         }
     }
 }
 
+/// Whether the command line or a configuration cannot be used: an error that is not named here is a failure.
+fn is_usage(error: &(dyn Error + 'static)) -> bool {
+    error.is::<UsageError>()
+        || error.is::<ConfigError>()
+        || error.is::<DialError>()
+        || error.is::<StudyFileError>()
+        || error.is::<NameError>()
+        || error.is::<HeadError>()
+        || error.is::<TlsError>()
+        || error.is::<OpenKey>()
+}
+
 impl Exit {
+    fn of_local(error: &LocalError) -> Self {
+        match error {
+            LocalError::Data(_) | LocalError::Unfit { .. } => Self::Data,
+            LocalError::Folder(error) if error.is_usage() => Self::Usage,
+            LocalError::Folder(_) | LocalError::Report(_) => Self::Failed,
+            LocalError::Unreadable { .. }
+            | LocalError::Job { .. }
+            | LocalError::Study(_)
+            | LocalError::Config(_)
+            | LocalError::Name(_) => Self::Usage,
+        }
+    }
+
     fn of_study(error: &StudyError) -> Self {
         match error {
             StudyError::Books(error) => Self::of(error),
@@ -130,5 +166,17 @@ impl Exit {
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_that_no_list_names_is_a_failure_and_never_the_command_line() {
+        assert_eq!(Exit::of(&std::fmt::Error), Exit::Failed);
+        let usage = UsageError("no such file".to_owned());
+        assert_eq!(Exit::of(&usage), Exit::Usage);
     }
 }

@@ -11,7 +11,7 @@ use site_agent::cli::{
     Cli, Command, Data, Journal, JournalVerify, Policy, PolicyExplain, Serve, Study, StudyFile,
 };
 use site_agent::config::SiteConfig;
-use site_agent::exit::Exit;
+use site_agent::exit::{Exit, UsageError};
 use site_agent::explain::{Explanation, NOTHING_LOWERED};
 use site_agent::run::{answers, audit};
 use site_agent::run::{driver, local};
@@ -324,9 +324,9 @@ async fn stop(until_stdin_closes: bool) {
 
 fn job(path: &Path) -> Result<protocol::job::Job, Box<dyn Error>> {
     let text = std::fs::read_to_string(path)
-        .map_err(|error| format!("{} could not be read: {error}", path.display()))?;
+        .map_err(|error| UsageError(format!("{} could not be read: {error}", path.display())))?;
     let text = wire::jobs::with_draft(path, text)?;
     let job = protocol::job::Job::parse(&text)
-        .map_err(|problems| format!("{}:\n{problems}", path.display()))?;
+        .map_err(|problems| UsageError(format!("{}:\n{problems}", path.display())))?;
     Ok(job)
 }

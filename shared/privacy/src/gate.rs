@@ -140,7 +140,17 @@ impl Gate {
                         cells::gather(counts, self.rules.cell_min);
                     }
                 }
-                _ => {}
+                // Masks hide these. Trees do not add up, and what was covered elsewhere has no place here.
+                Content::Columns { .. }
+                | Content::SecondMoments
+                | Content::Tables(_)
+                | Content::HeldOut(_)
+                | Content::Errors(_)
+                | Content::Paired(_)
+                | Content::Nodes(_)
+                | Content::LocalUpdate
+                | Content::Tabulated
+                | Content::Covered => {}
             }
         }
         let kind = message.kind();
@@ -227,7 +237,7 @@ impl Gate {
     fn permits(&self, content: &Content<'_>) -> Result<(), Refusal> {
         match content.permission() {
             Some(needed) if !self.permissions.contains(&needed) => Err(needed.not_asked()),
-            _ => Ok(()),
+            Some(_) | None => Ok(()),
         }
     }
 

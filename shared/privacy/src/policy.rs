@@ -49,33 +49,45 @@ impl Policy {
     /// allowed is no lowering: nothing would run without it.
     #[must_use]
     pub fn lowered(&self) -> Vec<String> {
-        let (own, default) = (&self.rules, Rules::default());
+        let default = Rules::default();
+        // A rule that is not named here does not compile.
+        let Rules {
+            operators: _,
+            methods: _,
+            patients_min,
+            class_patients_min,
+            cell_min,
+            terminal_node_min,
+            sites_min,
+            permissions,
+            ceilings,
+        } = &self.rules;
         let mut sentences = Vec::new();
         let minima = [
-            ("patients_min", own.patients_min, default.patients_min),
+            ("patients_min", *patients_min, default.patients_min),
             (
                 "class_patients_min",
-                own.class_patients_min,
+                *class_patients_min,
                 default.class_patients_min,
             ),
-            ("cell_min", own.cell_min, default.cell_min),
+            ("cell_min", *cell_min, default.cell_min),
             (
                 "terminal_node_min",
-                own.terminal_node_min,
+                *terminal_node_min,
                 default.terminal_node_min,
             ),
-            ("sites_min", own.sites_min, default.sites_min),
+            ("sites_min", *sites_min, default.sites_min),
         ];
         for (rule, own, default) in minima {
             if own < default {
                 sentences.push(format!("{rule} is {own}, lowered from {default}."));
             }
         }
-        for granted in own.permissions.difference(&default.permissions) {
+        for granted in permissions.difference(&default.permissions) {
             let rule = granted.name();
             sentences.push(format!("{rule} is true, where it is false unless set."));
         }
-        let raised = own.ceilings.beyond(&default.ceilings);
+        let raised = ceilings.beyond(&default.ceilings);
         sentences.extend(raised.map(|one| {
             format!(
                 "{} is {}, raised from {}.",

@@ -6,7 +6,7 @@ use crate::document::{self, DocumentErrors, Section};
 use crate::limits::{
     ANSWERS_MEGABYTES, ANSWERS_MEGABYTES_MAX, JOB_LENGTH_MAX, SITES_MAX, SUMMED_SITES_MIN,
 };
-use crate::method::Method;
+use crate::method::{Method, Named};
 use crate::name::SiteName;
 use crate::study::{self, Study};
 use similarity::numeric::precision::Precision;
@@ -75,8 +75,8 @@ fn job(
         Some(study) => of_the_study(root, study.precision),
         None => study::precision(root),
     };
-    let named_method = Method::named(root);
-    let is_of_all = named_method.is_some_and(Method::is_of_all);
+    let named_method = Named::read(root);
+    let is_of_all = named_method.is_some_and(Named::is_of_all);
     let (outcome, features) = match &study {
         Some(study) if is_of_all => all(root, study),
         Some(study) => chosen(root, study),
@@ -88,9 +88,9 @@ fn job(
     };
     let roster = (sites.len(), study.as_ref());
     let judgements = judgements(root, study.as_ref());
-    let method = named_method.and_then(|name| {
+    let method = named_method.and_then(|named| {
         let cohort = (outcome.as_ref(), features.as_slice());
-        Method::read(name, root, cohort, roster, judgements.as_ref())
+        Method::read(named, root, cohort, roster, judgements.as_ref())
     });
     if let (Some(study), Some(method)) = (&study, &method)
         && !is_of_all

@@ -10,6 +10,7 @@ pub mod card;
 pub mod cluster;
 pub mod compare;
 pub mod forest;
+mod named;
 pub mod neighbours;
 pub mod regression;
 mod terms;
@@ -29,6 +30,7 @@ use card::settings::CardSettings;
 use cluster::settings::ClusterSettings;
 use compare::settings::CompareSettings;
 use forest::settings::{ForestScope, ForestSettings};
+pub(crate) use named::Named;
 use neighbours::settings::NeighboursSettings;
 use privacy::Permission;
 use regression::settings::RegressionSettings;
@@ -93,74 +95,63 @@ pub(crate) enum Stages {
 
 impl Method {
     /// The names of all methods, as job files and policies spell them.
-    pub const NAMES: [&'static str; 7] = [
-        "unpsl",
-        "forest",
-        "regression",
-        "neighbours",
-        "cluster",
-        "compare",
-        "card",
-    ];
+    pub const NAMES: [&'static str; 7] = {
+        let all = Named::ALL;
+        let mut names = [""; 7];
+        let mut place = 0;
+        while place < all.len() {
+            names[place] = all[place].name();
+            place += 1;
+        }
+        names
+    };
 
     /// The method's name.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        match self {
-            Self::Unpsl(_) => Self::NAMES[0],
-            Self::Forest(_) => Self::NAMES[1],
-            Self::Regression(_) => Self::NAMES[2],
-            Self::Neighbours(_) => Self::NAMES[3],
-            Self::Cluster(_) => Self::NAMES[4],
-            Self::Compare(_) => Self::NAMES[5],
-            Self::Card(_) => Self::NAMES[6],
-        }
+        let named = match self {
+            Self::Unpsl(_) => Named::Unpsl,
+            Self::Forest(_) => Named::Forest,
+            Self::Regression(_) => Named::Regression,
+            Self::Neighbours(_) => Named::Neighbours,
+            Self::Cluster(_) => Named::Cluster,
+            Self::Compare(_) => Named::Compare,
+            Self::Card(_) => Named::Card,
+        };
+        named.name()
     }
 
-    /// Reads the key `method`.
-    pub(crate) fn named(root: &mut Section<'_, '_>) -> Option<&'static str> {
-        if !root.has("method") {
-            root.required::<String>("method");
-        }
-        root.choice("method", &Self::NAMES.map(|name| (name, name)))
-    }
-
-    /// Whether it is of all outcomes and features of a study, and so allowed by each.
-    pub(crate) fn is_of_all(name: &str) -> bool {
-        name == Self::NAMES[6]
-    }
-
-    /// Reads the table of the method `name`.
+    /// Reads the table of a method.
     pub(crate) fn read(
-        name: &'static str,
+        named: Named,
         root: &mut Section<'_, '_>,
         (outcome, features): (Option<&OutcomeSpecification>, &[Feature]),
         (sites, study): (usize, Option<&Study>),
         judgements: Option<&Judgements>,
     ) -> Option<Self> {
-        let method = if name == Self::NAMES[0] {
-            root.required_table(name, |section| Some(UnpslSettings::read(section)))
-                .map(Self::Unpsl)
-        } else if name == Self::NAMES[2] {
-            root.required_table(name, |section| Some(RegressionSettings::read(section)))
-                .map(Self::Regression)
-        } else if name == Self::NAMES[3] {
-            root.required_table(name, NeighboursSettings::read)
-                .map(Self::Neighbours)
-        } else if name == Self::NAMES[4] {
-            root.required_table(name, ClusterSettings::read)
-                .map(Self::Cluster)
-        } else if name == Self::NAMES[5] {
-            CompareSettings::read(root, outcome, features.len(), sites)
-                .map(|settings| Self::Compare(Box::new(settings)))
-        } else if name == Self::NAMES[6] {
-            CardSettings::read(root, study).map(Self::Card)
-        } else {
-            let count = features.len();
-            root.required_table(name, |section| {
-                Some(forest::settings::read(section, count, sites))
-            })
-            .map(Self::Forest)
+        let (name, count) = (named.name(), features.len());
+        let method = match named {
+            Named::Unpsl => root
+                .required_table(name, |section| Some(UnpslSettings::read(section)))
+                .map(Self::Unpsl),
+            Named::Forest => {
+                let read = |section: &mut Section<'_, '_>| {
+                    Some(forest::settings::read(section, count, sites))
+                };
+                root.required_table(name, read).map(Self::Forest)
+            }
+            Named::Regression => root
+                .required_table(name, |section| Some(RegressionSettings::read(section)))
+                .map(Self::Regression),
+            Named::Neighbours => root
+                .required_table(name, NeighboursSettings::read)
+                .map(Self::Neighbours),
+            Named::Cluster => root
+                .required_table(name, ClusterSettings::read)
+                .map(Self::Cluster),
+            Named::Compare => CompareSettings::read(root, outcome, count, sites)
+                .map(|settings| Self::Compare(Box::new(settings))),
+            Named::Card => CardSettings::read(root, study).map(Self::Card),
         };
         match (&method, outcome) {
             (Some(Self::Unpsl(settings)), Some(outcome)) => {

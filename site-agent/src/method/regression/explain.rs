@@ -5,6 +5,7 @@ use crate::explain::kinds::{
     prepared, quantiles, refusal,
 };
 use privacy::{Rules, Steepness};
+use protocol::assessment::SHARE_BINS;
 use protocol::cohort::OutcomeKind;
 use protocol::job::Job;
 use protocol::method::regression::settings::{Baseline, RegressionSettings};
@@ -16,8 +17,6 @@ const RULES: u64 = 2;
 /// What a common baseline tells beyond that.
 const CELLS: &str = "How many events of all sites each cell of time has, and weighted sums of each feature over the patients followed in \
     it, at least 20 on average. ";
-/// Bins of the predicted share of the second class.
-const SHARE_BINS: u64 = 10;
 
 pub(crate) fn told(rules: &Rules, job: &Job, settings: &RegressionSettings) -> Told {
     Told {
@@ -158,7 +157,7 @@ fn assessment(rules: &Rules, job: &Job, sizes: &Sizes) -> MessageKind {
         0 => (String::new(), 0),
         classes => (
             format!(", {RULES} tables of {classes} x {classes}, 1 of {classes} x {SHARE_BINS}"),
-            classes * SHARE_BINS,
+            classes * SHARE_BINS as u64,
         ),
     };
     let numbers = RULES * (2 + cells) + bins;
