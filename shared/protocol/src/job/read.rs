@@ -6,6 +6,7 @@ use crate::document::{self, DocumentErrors, Section};
 use crate::limits::{
     ANSWERS_MEGABYTES, ANSWERS_MEGABYTES_MAX, JOB_LENGTH_MAX, SITES_MAX, SUMMED_SITES_MIN,
 };
+use crate::method::room::Reading;
 use crate::method::{Method, Named};
 use crate::name::SiteName;
 use crate::study::{self, Study};
@@ -86,11 +87,16 @@ fn job(
             (outcome, features)
         }
     };
-    let roster = (sites.len(), study.as_ref());
     let judgements = judgements(root, study.as_ref());
     let method = named_method.and_then(|named| {
-        let cohort = (outcome.as_ref(), features.as_slice());
-        Method::read(named, root, cohort, roster, judgements.as_ref())
+        let at = Reading {
+            outcome: outcome.as_ref(),
+            features: &features,
+            sites: sites.len(),
+            study: study.as_ref(),
+            judgements: judgements.as_ref(),
+        };
+        Method::read(named, root, &at)
     });
     if let (Some(study), Some(method)) = (&study, &method)
         && !is_of_all

@@ -269,7 +269,7 @@ fn outcome(found: pb::CardOutcome) -> Result<OutcomeSummary, WireError> {
 }
 
 /// Bytes of an answer at most.
-pub(super) fn answer_bytes_max(request: &Request, job_bytes: u64) -> u64 {
+pub(super) fn answer_bytes_max(request: &Request, job_bytes: u64) -> Option<u64> {
     let numbers = match request {
         Request::Part => PARTS_MAX as u64,
         Request::Count(_) => {
@@ -281,7 +281,7 @@ pub(super) fn answer_bytes_max(request: &Request, job_bytes: u64) -> u64 {
         // Of a sum in a unit of the data four words.
         Request::Sum { places, .. } => 2 * (2 * places.len() + SUMS_MAX * OUTCOMES_MAX) as u64,
     };
-    NUMBER_BYTES * numbers
+    Some(NUMBER_BYTES * numbers)
 }
 
 #[cfg(test)]

@@ -312,7 +312,7 @@ fn tried(found: pb::TriedClusters) -> Result<Tried, WireError> {
 }
 
 /// Bytes of an answer at most, of a job of so many bytes: a feature takes at least 26 there, a level 4.
-pub(super) fn answer_bytes_max(request: &Request, job_bytes: u64) -> u64 {
+pub(super) fn answer_bytes_max(request: &Request, job_bytes: u64) -> Option<u64> {
     let numbers = match request {
         Request::Measure => CLUSTER_COORDINATES_MAX * (CLUSTER_COORDINATES_MAX + 1) + 1,
         Request::Step(asked) => asked.centres.nrows() * (asked.centres.ncols() + 1),
@@ -327,7 +327,7 @@ pub(super) fn answer_bytes_max(request: &Request, job_bytes: u64) -> u64 {
                 .saturating_mul(1 + MARK_NUMBERS * features)
         }
     };
-    NUMBER_BYTES * numbers as u64
+    Some(NUMBER_BYTES * numbers as u64)
 }
 
 #[cfg(test)]

@@ -21,8 +21,6 @@ use std::sync::Arc;
 const FAMILIES_MAX: usize = Family::ALL.len();
 /// Numbers of one family at most: its tables, and what else is counted or summed.
 const NUMBERS_MAX: usize = CLASSES_MAX * CLASSES_MAX + 2 * SCORE_BINS_MAX + 10;
-/// Bytes of an answer at most.
-pub(super) const ANSWER_BYTES_MAX: u64 = NUMBER_BYTES * (FAMILIES_MAX * NUMBERS_MAX) as u64;
 
 impl Travels for Request {
     type Header = pb::CompareRequest;
@@ -198,6 +196,13 @@ fn array<T, const N: usize>(
         wanted: format!("{N}, or none"),
     })?;
     Ok(Some(array))
+}
+
+/// Bytes of the answer at most: a table of each family.
+pub(super) fn answer_bytes_max(request: &Request, _: u64) -> Option<u64> {
+    match request {
+        Request::Judge(_) => Some(NUMBER_BYTES * (FAMILIES_MAX * NUMBERS_MAX) as u64),
+    }
 }
 
 #[cfg(test)]

@@ -127,12 +127,12 @@ pub(super) fn outcome_sums(group: pb::AlikeGroup, sums_max: usize) -> Result<Ali
 }
 
 /// Bytes of an answer at most.
-pub(super) fn answer_bytes_max(request: &Request) -> u64 {
+pub(super) fn answer_bytes_max(request: &Request, _: u64) -> Option<u64> {
     let numbers = match request {
         Request::Measure => OctaveGrid::cells(),
         Request::Count(_) => GROUPS_MAX * (CLASSES_MAX + SUMS_MAX),
     };
-    NUMBER_BYTES * numbers as u64
+    Some(NUMBER_BYTES * numbers as u64)
 }
 
 #[cfg(test)]

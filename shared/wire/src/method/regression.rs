@@ -150,7 +150,7 @@ fn sums(told: pb::Likelihood, times: usize, parts: &mut IncomingParts) -> Result
     })
 }
 
-impl Travels for Box<Model> {
+impl Travels for Model {
     type Header = pb::RegressionModel;
 
     fn cut(self) -> (pb::RegressionModel, OutgoingParts) {
@@ -205,7 +205,7 @@ impl Travels for Box<Model> {
         at_most("tests", header.proportionality.len(), LEVELS_MAX)?;
         at_most("splines", header.splines.len(), REGRESSION_COLUMNS_MAX)?;
         at_most("remarks", header.remarks.len(), LEVELS_MAX)?;
-        Ok(Self::new(Model {
+        Ok(Model {
             family,
             patients: summed("patients", header.patients)?,
             events: summed("events", header.events)?,
@@ -224,7 +224,7 @@ impl Travels for Box<Model> {
             splines: each(header.splines, spline)?,
             selection: header.selection.map(selection).transpose()?,
             baseline: each(header.baseline, step)?,
-        }))
+        })
     }
 }
 
@@ -399,7 +399,7 @@ fn selection(found: pb::RegressionSelection) -> Result<Selection, WireError> {
 }
 
 /// Bytes of the parts of an answer at most; none where the answer has no parts.
-pub(super) fn answer_bytes_max(request: &Request) -> Option<u64> {
+pub(super) fn answer_bytes_max(request: &Request, _: u64) -> Option<u64> {
     let square = |point: &Evaluating, times: u64| {
         let columns = times * point.at.len() as u64;
         NUMBER_BYTES * columns.pow(2)

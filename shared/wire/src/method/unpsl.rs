@@ -474,7 +474,7 @@ fn folds(found: u32) -> Result<u32, WireError> {
 }
 
 /// Bytes of the parts of an answer at most; none where the answer has no parts.
-pub(super) fn answer_bytes_max(request: &Request) -> Option<u64> {
+pub(super) fn answer_bytes_max(request: &Request, _: u64) -> Option<u64> {
     match request {
         // Two triangles of as many rows as the metric has, at most, or of those that are asked for, and their slope.
         Request::Differentiate(asked) => {

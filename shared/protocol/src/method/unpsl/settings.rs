@@ -1,15 +1,20 @@
 //! `[unpsl]`: the settings of distributed UnPSL.
 
 use super::accelerated::Accelerated;
+use super::coordinator::Unpsl;
+use super::supervision;
 use super::supervision::Supervision;
 use super::validation;
 pub use super::validation::Validation;
+use crate::cohort::{self, CohortSpecification, Grids};
 use crate::cohort::{Feature, OutcomeSpecification};
 use crate::document::{OneOrMore, Section, narrow};
 use crate::limits::{
     CANDIDATES_MAX, FOLDS_MAX, LAMBDA_MAX, PENALTY_MAX, PENALTY_MIN, ROUNDS_MAX, THRESHOLD_MAX,
     TOLERANCE_MAX,
 };
+use crate::method::room::{MethodSettings, Reading};
+use crate::method::terms::{Beginning, Needs};
 use crate::stage::preparing::Prepared;
 use privacy::Permission;
 use similarity::learn::unpsl::accelerated::{Knowledge, RelativeSparsity};
@@ -170,12 +175,6 @@ impl UnpslSettings {
         }
     }
 
-    /// On one cohort alone, where nobody is told a sum.
-    pub(crate) fn alone(mut self) -> Self {
-        self.objective.precision = Precision::Exact;
-        self
-    }
-
     /// What it asks of a site's policy. Rounds tell the second moments, also where the job pools no correlation: where all
     /// similarities are near 0, a gradient is linear in them. Local updates are not rounded.
     #[must_use]
@@ -228,7 +227,7 @@ impl UnpslSettings {
     }
 
     /// Reads the table `unpsl`.
-    pub(crate) fn read(section: &mut Section<'_, '_>) -> Self {
+    pub(crate) fn table(section: &mut Section<'_, '_>) -> Self {
         let tolerance = format!("a number above 0, at most {TOLERANCE_MAX}");
         let is_tolerance = |x: f64| x > 0.0 && x <= TOLERANCE_MAX;
         let penalty = format!("a number from {PENALTY_MIN:e} to {PENALTY_MAX:e}");
@@ -282,6 +281,54 @@ impl UnpslSettings {
     }
 }
 
+impl MethodSettings for UnpslSettings {
+    type Stages = Unpsl;
+    const IS_OF_ALL: bool = false;
+
+    fn read(root: &mut Section<'_, '_>, at: &Reading<'_>) -> Option<Self> {
+        let settings = root.required_table("unpsl", |section| Some(Self::table(section)))?;
+        if let Some(outcome) = at.outcome {
+            cohort::lines_alone(root, at.features);
+            check(root, outcome);
+            check_rank(root, &settings, at.features);
+            supervision::check(root, &settings, at.judgements.is_some());
+        }
+        Some(settings)
+    }
+
+    fn precisely(mut self, precision: Precision) -> Self {
+        self.objective.precision = precision;
+        self
+    }
+
+    /// Nobody hears a sum there.
+    fn alone(self) -> Self {
+        self.precisely(Precision::Exact)
+    }
+
+    fn grids(&self, cohort: &CohortSpecification) -> Grids {
+        Grids {
+            columns: cohort.grids_of_quartiles(),
+            events: None,
+        }
+    }
+
+    fn needs(&self) -> Needs {
+        let (folds, validation) = self.parts();
+        Needs {
+            permissions: self.permissions(),
+            rounds: self.rounds(),
+            folds,
+            validation,
+            queries: 0,
+        }
+    }
+
+    fn begin(&self, beginning: &Beginning) -> Unpsl {
+        Unpsl::new(self, beginning)
+    }
+}
+
 impl SelectionSettings {
     /// The folds of the choice; none where nothing is chosen.
     fn choosing_folds(&self) -> Option<u32> {
@@ -295,7 +342,7 @@ impl SelectionSettings {
 }
 
 /// Reports what UnPSL needs that the outcome does not declare.
-pub(crate) fn check(root: &mut Section<'_, '_>, outcome: &OutcomeSpecification) {
+fn check(root: &mut Section<'_, '_>, outcome: &OutcomeSpecification) {
     if outcome.kind.classes().is_empty() {
         let found = format!(
             "\"unpsl\" with the outcome {:?}, which has no classes",

@@ -129,7 +129,7 @@ fn model_of_cells() -> model::Model {
 }
 
 fn result(model: model::Model) -> RunResult {
-    left(Ending::Completed, Model::Regression(Box::new(model)))
+    left(Ending::Completed, Model::Regression(model))
 }
 
 #[test]
