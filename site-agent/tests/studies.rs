@@ -9,6 +9,7 @@ use protocol::job::Job;
 use site_agent::config::SourceConfig;
 use site_agent::source::{Freezing, FrozenTable, read_for_release, snapshot};
 use sources::{JOB, config, job};
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -58,6 +59,7 @@ fn frozen(source: &SourceConfig, jobs: &[&Job]) -> FrozenTable {
     let freezing = Freezing {
         source,
         cohorts,
+        gridded: HashSet::new(),
         cell_min: 1,
     };
     freezing.read(&mut |_| ()).unwrap().table

@@ -8,8 +8,9 @@ mod outcome;
 mod read;
 mod state;
 
-use crate::cohort::{CohortSpecification, Feature, Judgements, OutcomeSpecification};
+use crate::cohort::{CohortSpecification, Feature, Grids, Judgements, OutcomeSpecification};
 use crate::document::{Section, list, nearest_hint};
+use crate::method::Method;
 use crate::name::{NameError, OperatorName, SiteName};
 use crate::time::Timestamp;
 use privacy::Limits;
@@ -242,6 +243,12 @@ impl Study {
             outcome: outcome.specification.clone(),
             features: self.features.clone(),
         }
+    }
+
+    /// What the hospitals count on grids of the patients who have this outcome, when the study opens.
+    #[must_use]
+    pub fn grids(&self, outcome: &StudyOutcome) -> Grids {
+        Method::grids_of_all(&self.methods, &self.cohort(outcome))
     }
 
     fn lacks(&self, key: &'static str, found: &str, known: Vec<&str>) -> Outside {

@@ -6,6 +6,7 @@ use super::settings::CardSettings;
 use crate::failure::{Code, Failure};
 use crate::limits::CARD_PATIENTS_MIN;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Patterns of patients who are left out of the study: somebody has exactly these outcomes, and too few over all hospitals. Two outcomes
 /// differ by such patients, and so would their sums. Each patient has one pattern, so that leaving out one makes no other small: once is
@@ -101,6 +102,34 @@ pub(super) fn places(settings: &CardSettings, counts: &Counts) -> Vec<u32> {
     }
     places.sort_unstable();
     places
+}
+
+/// For each outcome the numbers that are counted on grids, by their places among its grids: of each enough patients with the outcome have
+/// one, or nobody, and who has it by another outcome are as many, or others by enough.
+pub(super) fn columns(settings: &CardSettings, counts: &Counts) -> Vec<Arc<Vec<u32>>> {
+    let present = |outcome: usize, feature: usize| -> u64 {
+        let groups = &counts.groups[settings.groups_of(outcome)];
+        groups
+            .iter()
+            .map(|one| one.features[feature].present())
+            .sum()
+    };
+    let mut told: Vec<Arc<Vec<u32>>> = Vec::new();
+    for (outcome, grids) in settings.grids.iter().enumerate() {
+        let is_told = |(place, feature): &(u32, usize)| {
+            let own = present(outcome, *feature);
+            let tells_apart = |(other, columns): (usize, &Arc<Vec<u32>>)| {
+                columns.contains(place)
+                    && is_nested(settings, counts, (outcome, other))
+                    && is_few(present(other, *feature).abs_diff(own))
+            };
+            !is_few(own) && !told.iter().enumerate().any(tells_apart)
+        };
+        let features = grids.columns.iter().map(|one| one.column);
+        let columns = (0..).zip(features).filter(is_told);
+        told.push(Arc::new(columns.map(|(place, _)| place).collect()));
+    }
+    told
 }
 
 /// The groups of which the sums of a feature are told: those with enough values. What is left of all patients, or of those
@@ -210,6 +239,7 @@ mod tests {
             outcomes,
             features,
             renews: Vec::new(),
+            grids: Vec::new(),
         }
     }
 

@@ -4,6 +4,7 @@ use super::coordinator::Compare;
 use crate::cohort;
 use crate::cohort::{CohortSpecification, Feature, Grids, OutcomeKind, OutcomeSpecification};
 use crate::document::{Section, narrow};
+use crate::failure::Failure;
 use crate::limits::{FOLDS_MAX, VALIDATION_FOLDS};
 use crate::method::forest::settings::{self as forests, ForestScope, ForestSettings};
 use crate::method::regression::settings::{self as regressions, RegressionSettings};
@@ -398,6 +399,11 @@ impl MethodSettings for CompareSettings {
         }
     }
 
+    /// A common forest may be among what is compared.
+    fn grids_of_all(cohort: &CohortSpecification) -> Grids {
+        forests::grids_in_common(cohort)
+    }
+
     fn grids(&self, cohort: &CohortSpecification) -> Grids {
         match (self.grows_in_common(), self.fits_regressions()) {
             // Every number, those that the others need among them.
@@ -417,8 +423,8 @@ impl MethodSettings for CompareSettings {
         }
     }
 
-    fn begin(&self, beginning: &Beginning) -> Compare {
-        Compare::new(self, beginning)
+    fn begin(&self, beginning: &Beginning) -> Result<Compare, Failure> {
+        Ok(Compare::new(self, beginning))
     }
 }
 

@@ -6,6 +6,7 @@ use crate::cohort::{
     CohortSpecification, Feature, FeatureKind, Grids, OutcomeKind, OutcomeSpecification,
 };
 use crate::document::{Section, narrow};
+use crate::failure::Failure;
 use crate::limits::{EVENT_TIMES_MAX, FOREST_FEATURES_MAX, TREES_MAX};
 use crate::method::room::{MethodSettings, Reading};
 use crate::method::terms::{Beginning, Needs};
@@ -274,6 +275,10 @@ impl MethodSettings for ForestSettings {
         }
     }
 
+    fn grids_of_all(cohort: &CohortSpecification) -> Grids {
+        grids_in_common(cohort)
+    }
+
     fn grids(&self, cohort: &CohortSpecification) -> Grids {
         match self.scope {
             ForestScope::Local => Grids::default(),
@@ -293,7 +298,7 @@ impl MethodSettings for ForestSettings {
         }
     }
 
-    fn begin(&self, beginning: &Beginning) -> Forest {
+    fn begin(&self, beginning: &Beginning) -> Result<Forest, Failure> {
         Forest::new(self, beginning)
     }
 }

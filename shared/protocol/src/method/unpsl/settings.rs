@@ -9,6 +9,7 @@ pub use super::validation::Validation;
 use crate::cohort::{self, CohortSpecification, Grids};
 use crate::cohort::{Feature, OutcomeSpecification};
 use crate::document::{OneOrMore, Section, narrow};
+use crate::failure::Failure;
 use crate::limits::{
     CANDIDATES_MAX, FOLDS_MAX, LAMBDA_MAX, PENALTY_MAX, PENALTY_MIN, ROUNDS_MAX, THRESHOLD_MAX,
     TOLERANCE_MAX,
@@ -306,11 +307,15 @@ impl MethodSettings for UnpslSettings {
         self.precisely(Precision::Exact)
     }
 
-    fn grids(&self, cohort: &CohortSpecification) -> Grids {
+    fn grids_of_all(cohort: &CohortSpecification) -> Grids {
         Grids {
             columns: cohort.grids_of_quartiles(),
             events: None,
         }
+    }
+
+    fn grids(&self, cohort: &CohortSpecification) -> Grids {
+        Self::grids_of_all(cohort)
     }
 
     fn needs(&self) -> Needs {
@@ -324,8 +329,8 @@ impl MethodSettings for UnpslSettings {
         }
     }
 
-    fn begin(&self, beginning: &Beginning) -> Unpsl {
-        Unpsl::new(self, beginning)
+    fn begin(&self, beginning: &Beginning) -> Result<Unpsl, Failure> {
+        Ok(Unpsl::new(self, beginning))
     }
 }
 
