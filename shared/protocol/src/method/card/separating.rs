@@ -204,6 +204,7 @@ pub(super) fn rest(everyone: &FeatureCounts, groups: &[&FeatureCounts]) -> Featu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cohort::{FeatureKind, Grids};
     use crate::method::card::message::GroupCounts;
     use crate::study::{Study, StudyName};
 
@@ -343,5 +344,31 @@ mod tests {
         let apart = [[0, 0, 0], [10, 40, 40], [15, 40, 40]];
         assert_eq!(places(apart, [20, 10, 10, 0, 0]), [0, 1, 2, 4]);
         assert_eq!(places(apart, [180, 90, 90, 80, 80]), [0_u32; 0]);
+    }
+
+    #[test]
+    fn a_number_that_few_have_or_by_which_few_tell_outcomes_apart_is_not_counted() {
+        let mut settings = settings();
+        let age = FeatureKind::Age { at: String::new() };
+        let grids = Grids {
+            columns: age.gridded(0).into_iter().collect(),
+            events: None,
+        };
+        settings.grids = vec![grids; 2];
+        let told = |parts, missing| {
+            let told = columns(&settings, &counts(parts, missing));
+            told.iter().map(|one| one.len()).collect::<Vec<_>>()
+        };
+        let alike = [[0, 0, 0], [0, 40, 40], [0, 40, 40]];
+        assert_eq!(told(alike, [0; 5]), [1, 1]);
+        assert_eq!(told(alike, [141, 70, 71, 70, 71]), [0, 0]);
+        assert_eq!(told(alike, [160, 80, 80, 80, 80]), [1, 1]);
+        // Those without the outcome death are 25, of whom 20 have an age, or 19.
+        let apart = [[0, 0, 0], [10, 40, 40], [15, 40, 40]];
+        assert_eq!(told(apart, [5, 5, 0, 0, 0]), [1, 1]);
+        assert_eq!(told(apart, [6, 6, 0, 0, 0]), [1, 0]);
+        // Some have one alone, and some the other: no difference is a sum over few.
+        let both = [[0, 20, 20], [10, 40, 40], [15, 40, 40]];
+        assert_eq!(told(both, [6, 6, 0, 0, 0]), [1, 1]);
     }
 }
