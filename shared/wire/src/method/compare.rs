@@ -1,17 +1,17 @@
 //! Comparisons of similarities on their way: what is asked, what is answered, and what a run leaves.
 
+pub(super) use super::as_words as answer;
 use super::regression::{point, point_to_proto};
 use crate::encoding::matrix::{OutgoingMatrices, shape};
 use crate::encoding::parts::{Declared, IncomingParts, OutgoingParts, Travels};
 use crate::encoding::values::{at_most, each, finite, present, sentence, summed};
 use crate::error::WireError;
 use crate::generated as pb;
-use crate::generated::compare_answer::Answer as Answered;
 use crate::generated::compare_request::Request as Asked;
 use crate::message::assessment;
 use crate::method::NUMBER_BYTES;
 use protocol::limits::{CLASSES_MAX, FOLDS_MAX, SCORE_BINS_MAX};
-use protocol::message::compare::{Answer, FamilyCounts, Judging, Request};
+use protocol::message::compare::{FamilyCounts, Judging, Request};
 use protocol::message::forest;
 use protocol::method::compare::model::{Compared, Model};
 use protocol::method::compare::settings::Family;
@@ -70,27 +70,6 @@ impl Travels for Request {
             forest: forest.transpose()?,
             judges: asked.judges,
         }))
-    }
-}
-
-impl Travels for Answer {
-    type Header = pb::CompareAnswer;
-
-    fn cut(self) -> (pb::CompareAnswer, OutgoingParts) {
-        let Self::Judged(families) = self;
-        let families = families.into_iter().map(family_to_proto).collect();
-        let answer = Some(Answered::Judged(pb::JudgedFamilies { families }));
-        (pb::CompareAnswer { answer }, OutgoingParts::none())
-    }
-
-    fn declared(_: &pb::CompareAnswer) -> Result<Declared, WireError> {
-        Ok(Declared::default())
-    }
-
-    fn join(header: pb::CompareAnswer, _: &mut IncomingParts) -> Result<Self, WireError> {
-        let Answered::Judged(told) = present("answer", header.answer)?;
-        at_most("families", told.families.len(), FAMILIES_MAX)?;
-        Ok(Self::Judged(each(told.families, family)?))
     }
 }
 

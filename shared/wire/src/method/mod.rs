@@ -23,8 +23,10 @@ use crate::generated::answer::Answer as Answered;
 use crate::generated::ask::Request as Asked;
 use crate::generated::run_result::Model as Left;
 use crate::message::{covered, failure};
-use privacy::Covered;
+use privacy::sums::{Summand, Words};
+use privacy::{Covered, Disclosure};
 use protocol::assessment::Assessment;
+use protocol::failure::{Code, Failure};
 use protocol::limits::{CLASSES_MAX, MATRIX_ENTRIES_MAX};
 use protocol::message::{
     Answer, ColumnMoments, Description, Encapsulations, Preparing, Request, SecondMoments,
@@ -153,7 +155,7 @@ macro_rules! registry {
                     }
                     Self::Correlated => alone(Answered::Correlated(pb::Correlated {})),
                     Self::Assessed(assessment) => assessment.cut_as(Answered::Assessed),
-                    $(Self::$Name(answer) => answer.cut_as(Answered::$Name),)*
+                    $(Self::$Name(answer) => $room::answer(answer),)*
                 };
                 let answer = Some(answer);
                 (pb::Answer { answer }, parts)
@@ -180,7 +182,7 @@ macro_rules! registry {
                         None => Ok(Declared::default()),
                     },
                     Answered::Assessed(assessment) => Assessment::declared(assessment),
-                    $(Answered::$Name(answer) => <method::$room::message::Answer as Travels>::declared(answer),)*
+                    Answered::Trees(trees) => <method::forest::message::Answer as Travels>::declared(trees),
                 }
             }
 
@@ -217,7 +219,7 @@ macro_rules! registry {
                     }),
                     Answered::Correlated(_) => Self::Correlated,
                     Answered::Assessed(assessment) => Self::Assessed(Travels::join(assessment, parts)?),
-                    $(Answered::$Name(answer) => Self::$Name(Travels::join(answer, parts)?),)*
+                    Answered::Trees(trees) => Self::Forest(Travels::join(trees, parts)?),
                 })
             }
         }
@@ -262,6 +264,22 @@ macro_rules! registry {
 }
 
 protocol::methods!(registry);
+
+/// What adds up travels as the words of its numbers: from a site of several covered, and otherwise not at all.
+fn as_words(mut answer: impl Summand + Disclosure) -> (Answered, OutgoingParts) {
+    match Words::of(&mut answer) {
+        Ok(words) => {
+            let kind = answer.kind();
+            let tag = None;
+            Covered { kind, words, tag }.cut_as(Answered::Covered)
+        }
+        Err(error) => {
+            let failure = Failure::new(Code::Numbers, error.to_string());
+            let failed = Answered::Failed(failure::failure_to_proto(failure));
+            (failed, OutgoingParts::none())
+        }
+    }
+}
 
 fn prepared(second_moments: Option<pb::SecondMoments>) -> Answered {
     Answered::Prepared(pb::Prepared { second_moments })
