@@ -365,6 +365,7 @@ fn job(sites: usize) -> String {
     let certificate = |digit: usize| format!("sha256:{}", digit.to_string().repeat(64));
     let mut study = format!(
         "name = \"world\"\ntitle = \"World\"\npurpose = \"A test\"\nuntil = \"2099-12-31\"\nmethods = [\"unpsl\", \"forest\"]\n\
+         common_forests = true\n\
          limits = {{ runs = 1, rounds = 1, queries = 0 }}\noperators = [{{ name = \"lab\", certificate = \"{}\" }}]\n",
         certificate(9)
     );

@@ -84,11 +84,15 @@ macro_rules! registry {
             }
 
             /// What the sites of a study with methods of these names count on grids: what is needed most, which is of use to all.
-            pub(crate) fn grids_of_all(names: &[String], cohort: &CohortSpecification) -> Grids {
+            pub(crate) fn grids_of_all(
+                names: &[String],
+                cohort: &CohortSpecification,
+                common_forests: bool,
+            ) -> Grids {
                 let is_named = |name: &str| names.iter().any(|one| one == name);
                 let mut most = Grids::default();
                 $(if is_named(stringify!($room)) {
-                    most = most.or_more(<$room::Settings as MethodSettings>::grids_of_all(cohort));
+                    most = most.or_more(<$room::Settings as MethodSettings>::grids_of_all(cohort, common_forests));
                 })*
                 most
             }

@@ -44,8 +44,8 @@ pub(crate) trait MethodSettings: Sized {
     /// What it takes of that for one job.
     fn grids(&self, cohort: &CohortSpecification) -> Grids;
 
-    /// What the sites of a study count on grids for all jobs of it.
-    fn grids_of_all(cohort: &CohortSpecification) -> Grids;
+    /// What the sites of a study count on grids for all jobs of it, where forests may be common to them or not.
+    fn grids_of_all(cohort: &CohortSpecification, common_forests: bool) -> Grids;
 
     /// What it needs of a site's policy.
     fn needs(&self) -> Needs;

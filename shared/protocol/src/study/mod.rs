@@ -51,6 +51,8 @@ pub struct Study {
     pub renews: Vec<StudyName>,
     /// Methods that its jobs may use, as job files spell them.
     pub methods: Vec<String>,
+    /// Whether its jobs may grow forests that all hospitals have in common: then every number is counted on a grid.
+    pub common_forests: bool,
     /// How finely the hospitals say what they add to a sum.
     pub precision: Precision,
     /// How much its runs may ask, all together. Its card does not count.
@@ -248,7 +250,7 @@ impl Study {
     /// What the hospitals count on grids of the patients who have this outcome, when the study opens.
     #[must_use]
     pub fn grids(&self, outcome: &StudyOutcome) -> Grids {
-        Method::grids_of_all(&self.methods, &self.cohort(outcome))
+        Method::grids_of_all(&self.methods, &self.cohort(outcome), self.common_forests)
     }
 
     fn lacks(&self, key: &'static str, found: &str, known: Vec<&str>) -> Outside {

@@ -185,7 +185,7 @@ impl MethodSettings for CardSettings {
         }
     }
 
-    fn grids_of_all(_: &CohortSpecification) -> Grids {
+    fn grids_of_all(_: &CohortSpecification, _: bool) -> Grids {
         Grids::default()
     }
 

@@ -119,7 +119,7 @@ impl MethodSettings for ClusterSettings {
         self
     }
 
-    fn grids_of_all(_: &CohortSpecification) -> Grids {
+    fn grids_of_all(_: &CohortSpecification, _: bool) -> Grids {
         Grids::default()
     }
 

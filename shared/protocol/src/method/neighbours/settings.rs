@@ -161,7 +161,7 @@ impl MethodSettings for NeighboursSettings {
         self
     }
 
-    fn grids_of_all(_: &CohortSpecification) -> Grids {
+    fn grids_of_all(_: &CohortSpecification, _: bool) -> Grids {
         Grids::default()
     }
 

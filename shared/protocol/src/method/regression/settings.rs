@@ -233,7 +233,7 @@ impl MethodSettings for RegressionSettings {
     }
 
     /// Values, from which quartiles and knots follow.
-    fn grids_of_all(cohort: &CohortSpecification) -> Grids {
+    fn grids_of_all(cohort: &CohortSpecification, _: bool) -> Grids {
         Grids {
             columns: cohort.grids_of_quantiles(),
             events: None,
@@ -241,7 +241,7 @@ impl MethodSettings for RegressionSettings {
     }
 
     fn grids(&self, cohort: &CohortSpecification) -> Grids {
-        Self::grids_of_all(cohort)
+        Self::grids_of_all(cohort, false)
     }
 
     /// What Newton's method needs at coefficients of 0 follows from second moments.

@@ -307,7 +307,7 @@ impl MethodSettings for UnpslSettings {
         self.precisely(Precision::Exact)
     }
 
-    fn grids_of_all(cohort: &CohortSpecification) -> Grids {
+    fn grids_of_all(cohort: &CohortSpecification, _: bool) -> Grids {
         Grids {
             columns: cohort.grids_of_quartiles(),
             events: None,
@@ -315,7 +315,7 @@ impl MethodSettings for UnpslSettings {
     }
 
     fn grids(&self, cohort: &CohortSpecification) -> Grids {
-        Self::grids_of_all(cohort)
+        Self::grids_of_all(cohort, false)
     }
 
     fn needs(&self) -> Needs {
