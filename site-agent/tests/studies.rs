@@ -209,6 +209,7 @@ fn data_that_does_not_fit_one_outcome_is_refused_with_its_rows() {
     let freezing = Freezing {
         source: &source,
         cohorts,
+        gridded: HashSet::new(),
         cell_min: 1,
     };
     let problems = freezing.read(&mut |_| ()).unwrap_err().to_string();

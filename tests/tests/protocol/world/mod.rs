@@ -40,6 +40,7 @@ use protocol::site;
 use protocol::time::Timestamp;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use similarity::cohort::quantile::Grid;
 use std::sync::Arc;
 
 /// A method as the sites of the world pretend to carry it out. A value of it is the oracle of one run; whatever it gives
