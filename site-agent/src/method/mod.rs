@@ -388,29 +388,28 @@ pub(crate) fn asks(job: &Job, runs: &Path) -> Result<Option<Asks>, Stop> {
     }
 }
 
-/// The study of which a job wants all patients with all outcomes; none where it wants the cohort of one outcome alone.
-pub(crate) fn wants_enrolled(job: &Job) -> Option<&Study> {
-    match &job.method {
-        Method::Card(_) => job.study.as_deref(),
-        Method::Unpsl(_)
-        | Method::Forest(_)
-        | Method::Regression(_)
-        | Method::Neighbours(_)
-        | Method::Cluster(_)
-        | Method::Compare(_) => None,
-    }
+/// What a job wants of a site besides the cohort of its outcome.
+pub(crate) enum Besides<'j> {
+    Nothing,
+    /// All patients of this study, with all outcomes.
+    Enrolled(&'j Study),
+    /// The pairs of its patients that physicians have judged.
+    Judged,
 }
 
-/// Whether a job wants the pairs of its patients that physicians have judged.
-pub(crate) fn wants_judged(job: &Job) -> bool {
+/// What a job wants besides its cohort.
+pub(crate) fn besides(job: &Job) -> Besides<'_> {
     match &job.method {
-        Method::Unpsl(settings) => settings.supervision.wants_judgements(),
+        Method::Card(_) => (job.study.as_deref()).map_or(Besides::Nothing, Besides::Enrolled),
+        Method::Unpsl(settings) => match settings.supervision.wants_judgements() {
+            true => Besides::Judged,
+            false => Besides::Nothing,
+        },
         Method::Forest(_)
         | Method::Regression(_)
         | Method::Neighbours(_)
         | Method::Cluster(_)
-        | Method::Compare(_)
-        | Method::Card(_) => false,
+        | Method::Compare(_) => Besides::Nothing,
     }
 }
 

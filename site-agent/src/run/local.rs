@@ -8,8 +8,8 @@ use super::stop::Stop;
 use crate::cli::{Algorithm, Local};
 use crate::config::{ConfigError, SiteConfig, SourceConfig};
 use crate::method::unpsl::BestStart;
-use crate::method::{self, Computation};
-use crate::source::{self, CohortProblems};
+use crate::method::{self, Besides, Computation};
+use crate::source::{self, CohortProblems, Judged};
 use privacy::Rules;
 use protocol::document::DocumentErrors;
 use protocol::failure::{Code, Failure, Problem};
@@ -124,17 +124,14 @@ pub fn run(arguments: &Local) -> Result<LocalRun, LocalError> {
     let source = source_of(arguments)?;
     let out = PendingFolder::begin(&arguments.out, Replace::forced(arguments.force))?;
     let cohort = source::read_cohort(&source, &job, &mut |_| ()).map_err(LocalError::Data)?;
-    let cohort = match method::wants_enrolled(&job) {
-        None => cohort,
-        Some(study) => {
+    let cohort = match method::besides(&job) {
+        Besides::Nothing => cohort,
+        Besides::Enrolled(study) => {
             let enrolled = source::read_enrolled(&source, study, &mut |_| ());
             cohort.with_enrolled(enrolled.map_err(LocalError::Data)?)
         }
-    };
-    let cohort = match method::wants_judged(&job) {
-        false => cohort,
-        true => {
-            let judged = source::read_judged(&source).map_err(LocalError::Data)?;
+        Besides::Judged => {
+            let judged = Judged::of_site(&source).map_err(LocalError::Data)?;
             cohort.with_judged(&judged).map_err(LocalError::Data)?
         }
     };
