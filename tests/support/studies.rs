@@ -56,7 +56,7 @@ pub fn of_study(whole: &str) -> OfStudy {
     let named = |key: &str, name: &str| format!("{key} = {name:?}\n");
     let method = format!("methods = [{:?}]", job.method.name());
     let others = |name: &&str| *name != CARD;
-    let methods: Vec<&str> = Method::NAMES.into_iter().filter(others).collect();
+    let methods: Vec<&str> = Method::NAMES.iter().copied().filter(others).collect();
     OfStudy {
         own: own.replacen(&named("study", &job.name), &named("study", STUDY), 1),
         draft: draft

@@ -6,7 +6,9 @@
 
 use crate::assessment::{Assessment, EvaluationCounts, FeatureImportance, RuleErrors};
 use crate::failure::{Code, Failure};
-use crate::message::{Answer, BetweenMoments, ColumnHistogram, ColumnMoments, SiteMoments, unpsl};
+use crate::message::{
+    Answer, BetweenMoments, ColumnHistogram, ColumnMoments, Description, SecondMoments, SiteMoments,
+};
 use ndarray::Array2;
 use privacy::sums::{Number, NumberError, Summand, Words};
 
@@ -73,79 +75,30 @@ impl Answer {
     }
 }
 
-impl Summand for Answer {
+impl Summand for Description {
     fn numbers(&mut self, visit: &mut Visit<'_>) {
-        match self {
-            Self::Described(description) => {
-                visit(Number::Count(&mut description.patients));
-                counts(&mut description.classes, visit);
-                visit(Number::Count(&mut description.learns));
-                visit(Number::Count(&mut description.validates));
-                visit(Number::Count(&mut description.judges));
-            }
-            Self::Moments(moments) => moments.numbers(visit),
-            Self::Quantiles(histograms) => {
-                for histogram in histograms {
-                    counts(&mut histogram.counts, visit);
-                }
-            }
-            Self::Prepared(Some(moments)) => {
-                visit(Number::Count(&mut moments.patients));
-                moments
-                    .sums
-                    .iter_mut()
-                    .for_each(|sum| visit(Number::Real(sum)));
-                lower_triangle(&mut moments.products, visit);
-            }
-            Self::Assessed(assessment) => assessment.numbers(visit),
-            // Of the others a method's own may add up.
-            other => {
-                if let Some(own) = other.of_method() {
-                    own.numbers(visit);
-                }
-            }
-        }
+        visit(Number::Count(&mut self.patients));
+        counts(&mut self.classes, visit);
+        visit(Number::Count(&mut self.learns));
+        visit(Number::Count(&mut self.validates));
+        visit(Number::Count(&mut self.judges));
     }
 }
 
-impl Summand for unpsl::Answer {
+impl Summand for ColumnHistogram {
     fn numbers(&mut self, visit: &mut Visit<'_>) {
-        match self {
-            Self::Derivatives(all) => {
-                for own in all {
-                    visit(Number::Real(&mut own.objective));
-                    own.threshold
-                        .iter_mut()
-                        .for_each(|one| visit(Number::Real(one)));
-                    own.triangles
-                        .iter_mut()
-                        .for_each(|one| visit(Number::Real(one)));
-                    for slope in own.slope.iter_mut().flatten() {
-                        visit(Number::Real(slope));
-                    }
-                }
-            }
-            Self::Contribution(own) => {
-                own.matrix
-                    .iter_mut()
-                    .for_each(|one| visit(Number::Real(one)));
-                visit(Number::Real(&mut own.objective));
-                // As small as the square of what is left.
-                if let Some(products) = &mut own.products {
-                    visit(Number::Measure(&mut products.update));
-                    visit(Number::Measure(&mut products.cross));
-                    visit(Number::Measure(&mut products.dual));
-                }
-            }
-            Self::Validated(candidates) => {
-                for votes in candidates.iter_mut().flatten().flatten() {
-                    visit(Number::Count(&mut votes.right));
-                    visit(Number::Count(&mut votes.wrong));
-                    visit(Number::Real(&mut votes.log_loss));
-                }
-            }
-        }
+        counts(&mut self.counts, visit);
     }
+}
+
+/// What adds up of second moments.
+pub(crate) fn second_moments(moments: &mut SecondMoments, visit: &mut Visit<'_>) {
+    visit(Number::Count(&mut moments.patients));
+    moments
+        .sums
+        .iter_mut()
+        .for_each(|sum| visit(Number::Real(sum)));
+    lower_triangle(&mut moments.products, visit);
 }
 
 impl Summand for SiteMoments {

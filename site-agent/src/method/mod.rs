@@ -3,8 +3,8 @@
 //!
 //! # To add a method
 //!
-//! A folder beside `unpsl`, `forest`, `regression`, `neighbours`, `cluster`, `compare` and `card` answers the method's requests, explains its messages and writes what stays at the
-//! site. Each `match` below then lacks an arm; nothing else in this crate names a method.
+//! A folder beside `unpsl`, `forest`, `regression`, `neighbours`, `cluster`, `compare` and `card` answers the method's requests, explains its
+//! messages, writes what stays at the site, and says what [`room`] wants of it; nothing else in this crate names a method.
 
 mod card;
 mod cluster;
@@ -15,6 +15,7 @@ mod held_out;
 mod neighbours;
 mod preparation;
 pub mod regression;
+mod room;
 mod scores;
 pub mod unpsl;
 
@@ -33,7 +34,8 @@ use protocol::message::{
     Summary,
 };
 use protocol::method::Method;
-use protocol::study::Study;
+pub(crate) use room::Wants;
+use room::{AtSite, Ready};
 use similarity::cohort::quantile::{Grid, counts};
 use similarity::cohort::{Outcome, Values};
 use similarity::numeric::seed::Seed;
@@ -68,16 +70,67 @@ pub(crate) struct SiteRun {
     pub(crate) folder: PathBuf,
 }
 
-/// What is the method's own.
-enum Own {
-    Unpsl(Box<unpsl::Learner>),
-    Forest(Box<forest::Grower>),
-    Regression(Box<regression::Regressor>),
-    Neighbours(Box<neighbours::Counter>),
-    Cluster(Box<cluster::Divider>),
-    Compare(Box<compare::Comparer>),
-    Card(Box<card::Tabulator>),
+macro_rules! registry {
+    ($($Name:ident $room:ident,)*) => {
+        /// What is the method's own.
+        enum Own {
+            $($Name(Box<$room::Own>),)*
+        }
+
+        impl Own {
+            fn begin(method: &Method, ready: Ready<'_>) -> Result<Self, Stop> {
+                Ok(match method {
+                    $(Method::$Name(settings) => Self::$Name(Box::new(AtSite::begin(settings, ready)?)),)*
+                })
+            }
+
+            fn answer(
+                &mut self,
+                site: &SiteRun,
+                prepared: Result<&Prepared, Stop>,
+                request: &Request,
+            ) -> Result<Answer, Stop> {
+                match self { $(Self::$Name(own) => AtSite::answer(own.as_mut(), site, prepared, request),)* }
+            }
+
+            fn summary(&self, site: &SiteRun) -> Result<Summary, Stop> {
+                match self { $(Self::$Name(own) => AtSite::summary(own.as_ref(), site),)* }
+            }
+
+            fn can_validate(&self, site: &SiteRun) -> bool {
+                match self { $(Self::$Name(own) => AtSite::can_validate(own.as_ref(), site),)* }
+            }
+
+            fn multiplies(&self) -> Result<bool, Stop> {
+                match self { $(Self::$Name(own) => AtSite::multiplies(own.as_ref()),)* }
+            }
+
+            fn forget(&mut self) {
+                match self { $(Self::$Name(own) => AtSite::forget(own.as_mut()),)* }
+            }
+        }
+
+        /// The kinds of message that a job would make a site send, and what is said of the method as a whole.
+        pub(crate) fn explained(rules: &Rules, job: &Job) -> Told {
+            match &job.method { $(Method::$Name(settings) => <$room::Own as AtSite>::explained(settings, job, rules),)* }
+        }
+
+        /// What a job asks about patients of others; none where it asks no such thing. `runs` has what earlier runs have left.
+        ///
+        /// # Errors
+        /// [`Stop::Refused`] where the run that it asks by has left nothing here for it.
+        pub(crate) fn asks(job: &Job, runs: &Path) -> Result<Option<Asks>, Stop> {
+            match &job.method { $(Method::$Name(settings) => <$room::Own as AtSite>::asks(settings, job, runs),)* }
+        }
+
+        /// Which patients a job is of, and what of them it takes.
+        pub(crate) fn wants(job: &Job) -> Wants {
+            match &job.method { $(Method::$Name(settings) => <$room::Own as AtSite>::wants(settings),)* }
+        }
+    };
 }
+
+protocol::methods!(registry);
 
 impl Computation {
     /// Makes ready to answer for `cohort`; patient-level results go into `folder`. What a method keeps small by itself
@@ -98,36 +151,14 @@ impl Computation {
             .take_logarithms(&job.cohort.logarithms())
             .map_err(Stop::below_zero)?;
         let folds = Seed(secret(FOLDS));
-        let own = match &job.method {
-            Method::Unpsl(settings) => Own::Unpsl(Box::new(unpsl::Learner::new(settings.clone()))),
-            Method::Forest(settings) => Own::Forest(Box::new(forest::Grower::new(
-                settings.clone(),
-                rules,
-                secret,
-            ))),
-            Method::Regression(settings) => {
-                Own::Regression(Box::new(regression::Regressor::new(settings.clone())))
-            }
-            Method::Neighbours(settings) => {
-                let runs = folder.parent().unwrap_or(&folder);
-                let counter = neighbours::Counter::new(settings, &job, &cohort, runs, rules)?;
-                Own::Neighbours(Box::new(counter))
-            }
-            Method::Cluster(settings) => {
-                let runs = folder.parent().unwrap_or(&folder);
-                let own = (rules, &secret);
-                let divider = cluster::Divider::new(settings, &job, &cohort, runs, own)?;
-                Own::Cluster(Box::new(divider))
-            }
-            Method::Compare(settings) => {
-                let comparer = compare::Comparer::new(settings.as_ref().clone(), rules, secret);
-                Own::Compare(Box::new(comparer))
-            }
-            Method::Card(settings) => {
-                let enrolled = cohort.take_enrolled().ok_or_else(card::without_study)?;
-                Own::Card(Box::new(card::Tabulator::new(settings.clone(), enrolled)))
-            }
+        let ready = Ready {
+            job: &job,
+            runs: folder.parent().unwrap_or(&folder),
+            cohort: &mut cohort,
+            rules,
+            secret,
         };
+        let own = Own::begin(&job.method, ready)?;
         Ok(Self {
             site: SiteRun {
                 classes: class_counts(cohort.cohort.outcome(), job.cohort.outcome.kind.horizon()),
@@ -184,43 +215,10 @@ impl Computation {
                 self.own.forget();
                 Ok(Answer::Correlated)
             }
-            Request::Unpsl(_)
-            | Request::Forest(_)
-            | Request::Regression(_)
-            | Request::Neighbours(_)
-            | Request::Cluster(_)
-            | Request::Compare(_)
-            | Request::Card(_) => self.of_method(request),
-        }
-    }
-
-    /// Answers what one method asks, or another that is made of it.
-    fn of_method(&mut self, request: &Request) -> Result<Answer, Stop> {
-        let (site, prepared) = (&self.site, self.prepared.as_ref().ok_or_else(Stop::early));
-        match (request, &mut self.own) {
-            (Request::Unpsl(request), Own::Unpsl(learner)) => {
-                learner.answer(site, prepared?, request)
+            of_method => {
+                let prepared = self.prepared.as_ref().ok_or_else(Stop::early);
+                self.own.answer(site, prepared, of_method)
             }
-            (Request::Unpsl(request), Own::Compare(comparer)) => {
-                comparer.metrics.answer(site, prepared?, request)
-            }
-            (Request::Forest(request), Own::Forest(grower)) => grower.answer(site, request),
-            (Request::Forest(request), Own::Compare(comparer)) => {
-                comparer.forests.answer(site, request)
-            }
-            (Request::Regression(request), Own::Regression(regressor)) => {
-                regressor.answer(site, prepared?, request)
-            }
-            (Request::Regression(request), Own::Compare(comparer)) => {
-                comparer.regressions.answer(site, prepared?, request)
-            }
-            (Request::Neighbours(request), Own::Neighbours(counter)) => Ok(counter.answer(request)),
-            (Request::Cluster(request), Own::Cluster(divider)) => divider.answer(site, request),
-            (Request::Compare(request), Own::Compare(comparer)) => {
-                comparer.answer(site, prepared?, request)
-            }
-            (Request::Card(request), Own::Card(tabulator)) => tabulator.answer(request),
-            _ => Err(Stop::other_method()),
         }
     }
 
@@ -306,110 +304,6 @@ impl Computation {
             true => Vec::new(),
             false => folds,
         })
-    }
-}
-
-impl Own {
-    /// Patients and pairs, as the method counts them.
-    fn summary(&self, site: &SiteRun) -> Result<Summary, Stop> {
-        match self {
-            Self::Unpsl(learner) => learner.summary(site),
-            Self::Compare(comparer) => comparer.summary(site),
-            Self::Regression(_) => Ok(regression::summary(site)),
-            Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) | Self::Card(_) => {
-                Err(Stop::other_method())
-            }
-        }
-    }
-
-    /// Whether its patients can be parted into the folds of a validation that the job does not insist on.
-    fn can_validate(&self, site: &SiteRun) -> bool {
-        match self {
-            Self::Unpsl(learner) => learner.folds(site).is_ok(),
-            // It has nothing else to say: where it cannot, the folds themselves say why.
-            Self::Compare(_) => true,
-            Self::Regression(_)
-            | Self::Forest(_)
-            | Self::Neighbours(_)
-            | Self::Cluster(_)
-            | Self::Card(_) => false,
-        }
-    }
-
-    /// Whether the site tells its second moments when it is prepared.
-    fn multiplies(&self) -> Result<bool, Stop> {
-        match self {
-            Self::Unpsl(learner) => Ok(learner.correlates()),
-            Self::Regression(_) => Ok(true),
-            Self::Compare(comparer) => Ok(comparer.multiplies()),
-            Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) | Self::Card(_) => {
-                Err(Stop::other_method())
-            }
-        }
-    }
-
-    /// Lets go of what was made of another preparation.
-    fn forget(&mut self) {
-        match self {
-            Self::Unpsl(learner) => learner.forget(),
-            Self::Regression(regressor) => regressor.forget(),
-            Self::Compare(comparer) => comparer.forget(),
-            Self::Forest(_) | Self::Neighbours(_) | Self::Cluster(_) | Self::Card(_) => {}
-        }
-    }
-}
-
-/// The kinds of message that a job would make a site send, and what is said of the method as a whole.
-pub(crate) fn explained(rules: &Rules, job: &Job) -> Told {
-    match &job.method {
-        Method::Unpsl(settings) => unpsl::explain::told(rules, job, settings),
-        Method::Forest(settings) => forest::explain::told(rules, job, settings),
-        Method::Regression(settings) => regression::explain::told(rules, job, settings),
-        Method::Neighbours(settings) => neighbours::explain::told(rules, job, settings),
-        Method::Cluster(settings) => cluster::explain::told(rules, job, settings),
-        Method::Compare(settings) => compare::explain::told(rules, job, settings),
-        Method::Card(settings) => card::explain::told(job, settings),
-    }
-}
-
-/// What a job asks about patients of others; none where it asks no such thing. `runs` has what earlier runs have left.
-///
-/// # Errors
-/// [`Stop::Refused`] where the run that it asks by has left nothing here for it.
-pub(crate) fn asks(job: &Job, runs: &Path) -> Result<Option<Asks>, Stop> {
-    match &job.method {
-        Method::Neighbours(settings) => neighbours::asks(settings, job, runs).map(Some),
-        Method::Cluster(settings) => cluster::asks(settings, job, runs).map(Some),
-        Method::Unpsl(_)
-        | Method::Forest(_)
-        | Method::Regression(_)
-        | Method::Compare(_)
-        | Method::Card(_) => Ok(None),
-    }
-}
-
-/// What a job wants of a site besides the cohort of its outcome.
-pub(crate) enum Besides<'j> {
-    Nothing,
-    /// All patients of this study, with all outcomes.
-    Enrolled(&'j Study),
-    /// The pairs of its patients that physicians have judged.
-    Judged,
-}
-
-/// What a job wants besides its cohort.
-pub(crate) fn besides(job: &Job) -> Besides<'_> {
-    match &job.method {
-        Method::Card(_) => (job.study.as_deref()).map_or(Besides::Nothing, Besides::Enrolled),
-        Method::Unpsl(settings) => match settings.supervision.wants_judgements() {
-            true => Besides::Judged,
-            false => Besides::Nothing,
-        },
-        Method::Forest(_)
-        | Method::Regression(_)
-        | Method::Neighbours(_)
-        | Method::Cluster(_)
-        | Method::Compare(_) => Besides::Nothing,
     }
 }
 

@@ -8,7 +8,7 @@ use super::stop::Stop;
 use crate::cli::{Algorithm, Local};
 use crate::config::{ConfigError, SiteConfig, SourceConfig};
 use crate::method::unpsl::BestStart;
-use crate::method::{self, Besides, Computation};
+use crate::method::{self, Computation, Wants};
 use crate::source::{self, CohortProblems, Judged};
 use privacy::Rules;
 use protocol::document::DocumentErrors;
@@ -124,16 +124,16 @@ pub fn run(arguments: &Local) -> Result<LocalRun, LocalError> {
     let source = source_of(arguments)?;
     let out = PendingFolder::begin(&arguments.out, Replace::forced(arguments.force))?;
     let cohort = source::read_cohort(&source, &job, &mut |_| ()).map_err(LocalError::Data)?;
-    let cohort = match method::besides(&job) {
-        Besides::Nothing => cohort,
-        Besides::Enrolled(study) => {
-            let enrolled = source::read_enrolled(&source, study, &mut |_| ());
-            cohort.with_enrolled(enrolled.map_err(LocalError::Data)?)
-        }
-        Besides::Judged => {
+    let cohort = match (method::wants(&job), &job.study) {
+        (Wants::Judged, _) => {
             let judged = Judged::of_site(&source).map_err(LocalError::Data)?;
             cohort.with_judged(&judged).map_err(LocalError::Data)?
         }
+        (Wants::Enrolled, Some(study)) => {
+            let enrolled = source::read_enrolled(&source, study, &mut |_| ());
+            cohort.with_enrolled(enrolled.map_err(LocalError::Data)?)
+        }
+        (Wants::Cohort | Wants::Enrolled, _) => cohort,
     };
     for remark in &cohort.remarks {
         report::remark(format_args!("note: {remark}"));

@@ -7,7 +7,7 @@ use super::survey::Survey;
 use super::terms::Terms;
 use super::{Freezing, Judged};
 use crate::config::SourceConfig;
-use crate::method::{Besides, besides};
+use crate::method::{self, Wants};
 use protocol::cohort::{FeatureKind, OutcomeKind};
 use protocol::job::Job;
 use protocol::study::Study;
@@ -62,9 +62,9 @@ pub fn check(source: &SourceConfig, job: &Job, cell_min: u64) -> DataCheck {
 
 /// What is wrong with the judged pairs that the job's study has, as approval would say it.
 fn of_pairs(source: &SourceConfig, job: &Job, cell_min: u64) -> Vec<CohortProblem> {
-    match besides(job) {
-        Besides::Nothing | Besides::Enrolled(_) => return Vec::new(),
-        Besides::Judged => {}
+    match method::wants(job) {
+        Wants::Cohort | Wants::Enrolled => return Vec::new(),
+        Wants::Judged => {}
     }
     let judged = match Judged::of_site(source) {
         Ok(judged) => judged,

@@ -4,7 +4,7 @@ use super::renewed::Lots;
 use super::{Approved, CONFIGURATION, PAIRS, RULE, SNAPSHOT, commitment, folders, name_of, open};
 use crate::books::chain::{ChainError, file_error};
 use crate::config::{SiteConfig, SourceConfig};
-use crate::method::{self, Besides};
+use crate::method::{self, Wants};
 use crate::source::{CohortProblems, Enrolled, FrozenTable, Judged, SiteCohort, snapshot};
 use privacy::Refusal;
 use protocol::job::Job;
@@ -122,14 +122,14 @@ impl Frozen {
             study.map(|study| (self.table).of_patterns(source, study, cell_min, &self.left_out));
         let left_out = of_patterns.transpose()?.unwrap_or_default();
         let cohort = self.table.cohort(source, job, cell_min, &left_out)?;
-        match (method::besides(job), &self.judged) {
-            (Besides::Nothing, _) | (Besides::Judged, None) => Ok(cohort),
-            (Besides::Judged, Some(judged)) => cohort.with_judged(judged),
-            (Besides::Enrolled(study), _) => {
+        match (method::wants(job), &self.judged, study) {
+            (Wants::Judged, Some(judged), _) => cohort.with_judged(judged),
+            (Wants::Enrolled, _, Some(study)) => {
                 let enrolled = self.table.enrolled(&self.source, study, self.cell_min)?;
                 let lots = Some(self.lots.clone());
                 Ok(cohort.with_enrolled(Enrolled { lots, ..enrolled }))
             }
+            (Wants::Cohort | Wants::Judged | Wants::Enrolled, _, _) => Ok(cohort),
         }
     }
 

@@ -44,7 +44,7 @@ fn every_method_has_a_sample_and_every_permission_a_sample_that_needs_it() {
     let samples = samples();
     let methods = samples.iter().map(|one| one.job.method.name());
     let methods: BTreeSet<&str> = methods.chain(OF_STUDIES).collect();
-    assert_eq!(methods, BTreeSet::from(Method::NAMES));
+    assert_eq!(methods, Method::NAMES.iter().copied().collect());
     let needed = samples
         .iter()
         .map(|one| one.job.facts("researcher").permissions);

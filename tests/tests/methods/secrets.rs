@@ -4,65 +4,30 @@ use crate::play::Played;
 use crate::samples::{NUMBERS, SITES, Sample, WORDS};
 use kindred_tests::federation::RUN;
 use kindred_tests::results::npy;
-use protocol::message::{Answer, card, cluster, compare, forest, neighbours, regression, unpsl};
+use privacy::sums::{Number, Summand, Words};
+use protocol::message::{Answer, forest};
 use protocol::method::Method;
 use std::collections::HashMap;
 
-/// Every answer there is, and how many real numbers it carries: none has a place for a row. A new one does not compile
-/// until it is judged here.
+/// How many real numbers an answer carries that somebody can read: none has a place for a row.
 pub(crate) fn numbers(answer: &Answer) -> usize {
-    match answer {
-        // Words that nobody can read by themselves.
-        Answer::Covered(_) => 0,
-        Answer::Introduced(_)
-        | Answer::Encapsulated(_)
-        | Answer::Digest(_)
-        | Answer::Described(_)
-        | Answer::Unfit(_)
-        | Answer::Refused(_)
-        | Answer::Failed(_)
-        | Answer::Prepared(None)
-        | Answer::Correlated
-        | Answer::Unpsl(unpsl::Answer::Validated(_)) => 0,
-        Answer::Moments(moments) => 2 * moments.columns.len(),
-        Answer::Quantiles(_) => 0,
-        Answer::Prepared(Some(own)) => own.products.len() + own.sums.len(),
-        Answer::Unpsl(unpsl::Answer::Contribution(own)) => own.matrix.len() + 1,
-        Answer::Unpsl(unpsl::Answer::Derivatives(told)) => {
-            let slope =
-                |own: &unpsl::Derivatives| own.slope.as_ref().map_or(0, |slope| slope.len());
-            told.iter()
-                .map(|own| own.triangles.len() + slope(own) + 3)
-                .sum()
-        }
-        Answer::Forest(forest::Answer::Grown(trees)) => trees.nodes(),
-        Answer::Regression(
-            regression::Answer::Likelihood(own) | regression::Answer::Proportionality(own),
-        ) => 1 + own.gradient.len() + own.information.len(),
-        Answer::Neighbours(neighbours::Answer::Distances(_)) => 0,
-        Answer::Neighbours(neighbours::Answer::Alike(own)) => {
-            own.iter().map(|one| one.sums.len()).sum()
-        }
-        Answer::Cluster(cluster::Answer::Spread(own)) => own.sums.len() + own.products.len(),
-        Answer::Cluster(cluster::Answer::Sums(own)) => own.sums.len(),
-        Answer::Cluster(cluster::Answer::Agreement(own)) => {
-            own.fared.iter().map(|one| one.sums.len()).sum()
-        }
-        Answer::Cluster(cluster::Answer::Marks(own)) => {
-            own.iter().map(|one| 2 * one.features.len()).sum()
-        }
-        Answer::Compare(compare::Answer::Judged(own)) => {
-            let differences =
-                |one: &compare::FamilyCounts| one.differences.map_or(0, |all| all.len());
-            own.iter().map(|one| 1 + differences(one)).sum()
-        }
-        Answer::Card(card::Answer::Parts(_) | card::Answer::Lots(_) | card::Answer::Counts(_)) => 0,
-        Answer::Card(card::Answer::Sums(own)) => {
-            2 * own.features.len() + own.outcomes.iter().map(Vec::len).sum::<usize>()
-        }
-        Answer::Assessed(own) => {
-            usize::from(own.objective.is_some()) + own.errors.len() + 2 * own.importance.len()
-        }
+    if let Answer::Forest(forest::Answer::Grown(trees)) = answer {
+        return trees.nodes();
+    }
+    let mut found = 0;
+    answer.clone().numbers(&mut |number| match number {
+        Number::Count(_) => {}
+        Number::Real(_) | Number::Measure(_) => found += 1,
+    });
+    found
+}
+
+/// A number as it adds up over sites.
+struct Term(f64);
+
+impl Summand for Term {
+    fn numbers(&mut self, visit: &mut dyn FnMut(Number<'_>)) {
+        visit(Number::Real(&mut self.0));
     }
 }
 
@@ -80,6 +45,12 @@ impl Secrets {
     pub(crate) fn add_number(&mut self, value: f64, place: &str) {
         self.add(value.to_le_bytes().to_vec(), place);
         self.add(value.to_be_bytes().to_vec(), place);
+        // As the word of a sum that nobody has masked.
+        if let Ok(words) = Words::of(&mut Term(value)) {
+            for word in words.as_slice().iter().filter(|word| **word != 0) {
+                self.add(word.to_le_bytes().to_vec(), place);
+            }
+        }
         let text = value.to_string();
         if text.len() >= 5 {
             self.add(text.into_bytes(), place);
@@ -106,11 +77,7 @@ impl Secrets {
         let cuts = match &sample.job.method {
             Method::Forest(_) => true,
             Method::Compare(settings) => settings.grows_in_common(),
-            Method::Unpsl(_)
-            | Method::Regression(_)
-            | Method::Neighbours(_)
-            | Method::Cluster(_)
-            | Method::Card(_) => false,
+            _ => false,
         };
         let is_cut = |value: f64| cuts && format!("{value:.2e}").parse() == Ok(value);
         let mut secrets = Self::default();

@@ -3,6 +3,7 @@
 
 use crate::metadata::{BUILD, Metadata, NORMAL};
 use kindred_tests::workspace::{files, text};
+use protocol::method::Method;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -247,18 +248,19 @@ fn only_the_files_of_the_page_name_all_methods() {
         .any(|part| path.contains(part))
             || path.ends_with("tests.rs")
     };
-    let names_all = |path: &PathBuf, words: [&str; 2]| {
-        let text = text(path);
-        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-        words.iter().all(|word| code.contains(word))
+    let names_all = |path: &PathBuf| {
+        let text = text(path).to_lowercase();
+        let code = text
+            .lines()
+            .map(|line| line.split("//").next().unwrap_or_default());
+        let is_part = |letter: char| !letter.is_alphanumeric() && letter != '_';
+        let words: BTreeSet<&str> = code.flat_map(|line| line.split(is_part)).collect();
+        Method::NAMES.iter().all(|name| words.contains(name))
     };
     let found: BTreeSet<String> = rust
-        .filter(|path| !is_own(path) && names_all(path, ["Unpsl(", "Forest("]))
-        .chain(
-            files("proto", &["proto"])
-                .into_iter()
-                .filter(|path| names_all(path, ["Unpsl", "Forest"])),
-        )
+        .filter(|path| !is_own(path))
+        .chain(files("proto", &["proto"]))
+        .filter(names_all)
         .map(|path| path.display().to_string())
         .collect();
     assert_eq!(found, listed);

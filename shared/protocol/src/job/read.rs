@@ -6,6 +6,7 @@ use crate::document::{self, DocumentErrors, Section};
 use crate::limits::{
     ANSWERS_MEGABYTES, ANSWERS_MEGABYTES_MAX, JOB_LENGTH_MAX, SITES_MAX, SUMMED_SITES_MIN,
 };
+use crate::method::room::Reading;
 use crate::method::{Method, Named};
 use crate::name::SiteName;
 use crate::study::{self, Study};
@@ -71,10 +72,7 @@ fn job(
         Some(section.count("answers_megabytes_max", ANSWERS_MEGABYTES, most))
     });
     let seed = root.or("seed", 1);
-    let precision = match &study {
-        Some(study) => of_the_study(root, study.precision),
-        None => study::precision(root),
-    };
+    let precision = precision(root, study.as_ref());
     let named_method = Named::read(root);
     let is_of_all = named_method.is_some_and(Named::is_of_all);
     let (outcome, features) = match &study {
@@ -86,12 +84,15 @@ fn job(
             (outcome, features)
         }
     };
-    let roster = (sites.len(), study.as_ref());
     let judgements = judgements(root, study.as_ref());
-    let method = named_method.and_then(|named| {
-        let cohort = (outcome.as_ref(), features.as_slice());
-        Method::read(named, root, cohort, roster, judgements.as_ref())
-    });
+    let at = Reading {
+        outcome: outcome.as_ref(),
+        features: &features,
+        sites: sites.len(),
+        study: study.as_ref(),
+        judgements: judgements.as_ref(),
+    };
+    let method = named_method.and_then(|named| Method::read(named, root, &at));
     if let (Some(study), Some(method)) = (&study, &method)
         && !is_of_all
         && let Err(outside) = study.allows(method.name())
@@ -141,13 +142,16 @@ fn of_study(root: &mut Section<'_, '_>, study: Option<&Study>) -> Option<()> {
     Some(())
 }
 
-/// The precision of a study, which no job of it changes.
-fn of_the_study(root: &mut Section<'_, '_>, precision: Precision) -> Precision {
+/// The precision of a study, which no job of it changes, or the job's own.
+fn precision(root: &mut Section<'_, '_>, study: Option<&Study>) -> Precision {
+    let Some(study) = study else {
+        return study::precision(root);
+    };
     if root.has("precision") {
         root.pass_over(&["precision"]);
         root.problem("precision", "the job's own", "none: the study decides it");
     }
-    precision
+    study.precision
 }
 
 /// The judged pairs that a study declares, which no job of it changes, or the job's own.

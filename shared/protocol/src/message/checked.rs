@@ -1,28 +1,29 @@
 //! What sites hear and tell of each other, so that each checks what it is asked.
 
-use super::{
-    Answer, DESCRIPTION, MOMENTS, PREPARED, QUANTILES, card, cluster, compare, neighbours,
-    regression, unpsl,
-};
+use super::{Answer, DESCRIPTION, MOMENTS, PREPARED, QUANTILES};
 use crate::assessment::ASSESSMENT;
+use crate::method;
 use crate::name::RunId;
 use crate::run::Record;
 use privacy::sums::Total;
 use privacy::{Covered, Notice};
 
+macro_rules! kinds {
+    ($($Name:ident $room:ident,)*) => {
+        /// Kinds of message that add up over the sites, whichever method asks.
+        fn summed_kinds() -> impl Iterator<Item = &'static str> {
+            let common = [DESCRIPTION, MOMENTS, QUANTILES, PREPARED, ASSESSMENT];
+            common.into_iter()$(.chain(method::$room::SUMMED_KINDS))*
+        }
+    };
+}
+
+crate::methods!(kinds);
+
 /// The kind of this name, where messages of it add up over the sites.
 #[must_use]
 pub fn summed_kind(name: &str) -> Option<&'static str> {
-    let common = [DESCRIPTION, MOMENTS, QUANTILES, PREPARED, ASSESSMENT];
-    let of_methods = unpsl::SUMMED_KINDS
-        .into_iter()
-        .chain(regression::SUMMED_KINDS)
-        .chain(neighbours::SUMMED_KINDS)
-        .chain(cluster::SUMMED_KINDS)
-        .chain(compare::SUMMED_KINDS)
-        .chain(card::SUMMED_KINDS);
-    let mut all = common.into_iter().chain(of_methods);
-    all.find(|kind| *kind == name)
+    summed_kinds().find(|kind| *kind == name)
 }
 
 /// A closed exchange, as every site of a run of sums hears it: enough to work out what is asked next.

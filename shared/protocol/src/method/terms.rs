@@ -1,6 +1,5 @@
 //! On what terms every method begins, and what it may say instead of a place.
 
-use super::Method;
 use crate::cohort::{CohortSpecification, Value};
 use crate::message::Description;
 use privacy::{Permission, ValidationFacts};
@@ -21,6 +20,19 @@ pub struct Needs {
     pub validation: Option<ValidationFacts>,
     /// Patients of others, and centres of clusters, about which it asks who is alike.
     pub queries: u64,
+}
+
+impl Needs {
+    /// What every run may do anyway.
+    pub(crate) fn nothing() -> Self {
+        Self {
+            permissions: BTreeSet::new(),
+            rounds: 0,
+            folds: 1,
+            validation: None,
+            queries: 0,
+        }
+    }
 }
 
 /// What a method begins with, once all sites have described their cohorts.
@@ -53,15 +65,15 @@ pub enum Unplaced {
     #[error(
         "the run has no metric, no weights and no common forest to compare patients of elsewhere by; wanted a run of {:?}, {:?} or {:?} \
          (scope = \"federated\") that has learned one",
-        Method::NAMES[0],
-        Method::NAMES[2],
-        Method::NAMES[1]
+        "unpsl",
+        "regression",
+        "forest"
     )]
     Nothing,
     /// The run is no regression.
     #[error(
         "only a regression has a risk at which a distance can be anchored; wanted a run of {:?}, or no anchor",
-        Method::NAMES[2]
+        "regression"
     )]
     Anchor,
     /// A value is wanted, by the number of the patient from 0 and the feature.
@@ -69,13 +81,10 @@ pub enum Unplaced {
     Missing(Vec<(usize, String)>),
 }
 
-/// Where a patient of elsewhere is, or the features of which a value is wanted.
-pub(super) type Placing<'m> = dyn Fn(&[Value]) -> Result<Vec<f64>, Vec<String>> + 'm;
-
-/// Where all of them are.
-pub(super) fn placed(
+/// Where all patients of elsewhere are. `place` says where one is, or the features of which a value is wanted.
+pub(crate) fn placed(
     patients: &[Vec<Value>],
-    place: &Placing<'_>,
+    place: impl Fn(&[Value]) -> Result<Vec<f64>, Vec<String>>,
 ) -> Result<Vec<Vec<f64>>, Unplaced> {
     let (mut placed, mut missing) = (Vec::new(), Vec::new());
     for (row, patient) in patients.iter().enumerate() {

@@ -169,8 +169,8 @@ fn methods(root: &mut Section<'_, '_>) -> Vec<String> {
     let methods: Vec<String> = root.required("methods").unwrap_or_default();
     for method in &methods {
         if !Method::NAMES.contains(&method.as_str()) {
-            let near = nearest_hint(method, &Method::NAMES);
-            let wanted = format!("one of {}{near}", list(&Method::NAMES));
+            let near = nearest_hint(method, Method::NAMES);
+            let wanted = format!("one of {}{near}", list(Method::NAMES));
             root.problem("methods", &format!("{method:?}"), &wanted);
         }
     }

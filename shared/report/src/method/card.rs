@@ -3,7 +3,11 @@
 mod files;
 mod words;
 
+use super::room::{Reported, usual_title};
 use super::{Chapters, File};
+use crate::alike::AlikeElsewhere;
+use crate::figures::FigureError;
+use crate::files::Learnt;
 use crate::tables;
 use crate::words::{figure, listed};
 use maud::{Markup, html};
@@ -22,8 +26,48 @@ struct Row {
     cells: Vec<String>,
 }
 
+impl Reported for Model {
+    type Settings = CardSettings;
+
+    fn title(job: &Job) -> String {
+        match &job.study {
+            Some(study) => study.title.clone(),
+            None => usual_title(job),
+        }
+    }
+
+    fn chapters(
+        &self,
+        result: &RunResult,
+        job: &Job,
+        settings: &CardSettings,
+    ) -> Result<Chapters, FigureError> {
+        Ok(chapters(result, job, settings, self))
+    }
+
+    fn files(&self, result: &RunResult, job: &Job) -> Vec<File> {
+        files(result, job, self)
+    }
+
+    fn learnt(&self) -> Learnt<'_> {
+        Learnt::default()
+    }
+
+    fn truth(&self) -> Option<String> {
+        None
+    }
+
+    fn alike(&self, _: &RunResult, _: &Job, _: &[String]) -> Option<AlikeElsewhere> {
+        None
+    }
+
+    fn groups(&self, _: &RunResult, _: &Job) -> Option<String> {
+        None
+    }
+}
+
 /// `card.csv` and `card.json`.
-pub(super) fn files(result: &RunResult, job: &Job, model: &Model) -> Vec<File> {
+fn files(result: &RunResult, job: &Job, model: &Model) -> Vec<File> {
     match (&model.table, &job.method, &job.study) {
         (Some(table), protocol::method::Method::Card(settings), Some(study)) => vec![
             ("card.csv", files::csv(settings, table)),
@@ -33,12 +77,7 @@ pub(super) fn files(result: &RunResult, job: &Job, model: &Model) -> Vec<File> {
     }
 }
 
-pub(super) fn chapters(
-    result: &RunResult,
-    job: &Job,
-    settings: &CardSettings,
-    model: &Model,
-) -> Chapters {
+fn chapters(result: &RunResult, job: &Job, settings: &CardSettings, model: &Model) -> Chapters {
     let (Some(table), Some(study)) = (&model.table, &job.study) else {
         return super::nothing(result);
     };

@@ -2,8 +2,11 @@
 
 mod answer;
 
+use super::room::{Reported, usual_title};
 use super::{Chapters, File};
+use crate::alike::AlikeElsewhere;
 use crate::figures::FigureError;
+use crate::files::Learnt;
 use crate::groups::{GroupScore, group_scores};
 use crate::tables;
 use crate::words::{figure, probability, sites_in_words};
@@ -23,8 +26,45 @@ const HOW: &str = "Each site divides its patients into small groups of one outco
     site adds up its small groups by the nearest centre. The sums over the sites give the next centres (k-means with squared \
     Euclidean distances). So the clusters are the same at all sites, and no patient is a centre.";
 
+impl Reported for Model {
+    type Settings = ClusterSettings;
+
+    fn title(job: &Job) -> String {
+        usual_title(job)
+    }
+
+    fn chapters(
+        &self,
+        result: &RunResult,
+        job: &Job,
+        settings: &ClusterSettings,
+    ) -> Result<Chapters, FigureError> {
+        chapters(result, job, settings, self)
+    }
+
+    fn files(&self, result: &RunResult, job: &Job) -> Vec<File> {
+        files(result, job, self)
+    }
+
+    fn learnt(&self) -> Learnt<'_> {
+        Learnt::default()
+    }
+
+    fn truth(&self) -> Option<String> {
+        None
+    }
+
+    fn alike(&self, _: &RunResult, _: &Job, _: &[String]) -> Option<AlikeElsewhere> {
+        None
+    }
+
+    fn groups(&self, result: &RunResult, job: &Job) -> Option<String> {
+        words(result, job, self)
+    }
+}
+
 /// `clusters.csv` and `clusters.json`.
-pub(super) fn files(result: &RunResult, job: &Job, model: &Model) -> Vec<File> {
+fn files(result: &RunResult, job: &Job, model: &Model) -> Vec<File> {
     let answer = Answer::new(result, job, model);
     vec![
         ("clusters.csv", answer.csv()),
@@ -32,7 +72,7 @@ pub(super) fn files(result: &RunResult, job: &Job, model: &Model) -> Vec<File> {
     ]
 }
 
-pub(super) fn chapters(
+fn chapters(
     result: &RunResult,
     job: &Job,
     settings: &ClusterSettings,
@@ -58,7 +98,7 @@ pub(super) fn chapters(
 }
 
 /// The answer in words: how many groups there are, each of them, and who is in none.
-pub(super) fn words(result: &RunResult, job: &Job, model: &Model) -> Option<String> {
+fn words(result: &RunResult, job: &Job, model: &Model) -> Option<String> {
     let Method::Cluster(settings) = &job.method else {
         return None;
     };

@@ -1,14 +1,18 @@
 //! What a comparison leaves: each similarity beside the Euclidean distance, as a table, a figure and a sentence.
 
+use super::room::{Reported, usual_title};
 use super::{Chapters, File};
+use crate::alike::AlikeElsewhere;
 use crate::estimates::{Drawn, estimates};
 use crate::figures::FigureError;
+use crate::files::Learnt;
 use crate::tables;
 use crate::words::{error, percent};
 use maud::{Markup, html};
 use protocol::cohort::OutcomeKind;
 use protocol::job::Job;
 use protocol::method::compare::model::Model;
+use protocol::method::compare::settings::CompareSettings;
 use protocol::method::compare::verdict::{Difference, Row, chance};
 use protocol::result::RunResult;
 use protocol::scores;
@@ -88,8 +92,45 @@ impl Kind {
     }
 }
 
+impl Reported for Model {
+    type Settings = CompareSettings;
+
+    fn title(job: &Job) -> String {
+        usual_title(job)
+    }
+
+    fn chapters(
+        &self,
+        result: &RunResult,
+        job: &Job,
+        _: &CompareSettings,
+    ) -> Result<Chapters, FigureError> {
+        chapters(result, job, self)
+    }
+
+    fn files(&self, _: &RunResult, job: &Job) -> Vec<File> {
+        files(job, self)
+    }
+
+    fn learnt(&self) -> Learnt<'_> {
+        Learnt::default()
+    }
+
+    fn truth(&self) -> Option<String> {
+        None
+    }
+
+    fn alike(&self, _: &RunResult, _: &Job, _: &[String]) -> Option<AlikeElsewhere> {
+        None
+    }
+
+    fn groups(&self, _: &RunResult, _: &Job) -> Option<String> {
+        None
+    }
+}
+
 /// `comparison.csv` and `comparison.json`.
-pub(super) fn files(job: &Job, model: &Model) -> Vec<File> {
+fn files(job: &Job, model: &Model) -> Vec<File> {
     let rows = model.rows(&job.cohort.outcome.kind);
     let kind = Kind::of(job);
     let file = || ComparisonFile {
@@ -149,11 +190,7 @@ fn majority(model: &Model) -> Option<f64> {
     scores::majority(tables.next()?)
 }
 
-pub(super) fn chapters(
-    result: &RunResult,
-    job: &Job,
-    model: &Model,
-) -> Result<Chapters, FigureError> {
+fn chapters(result: &RunResult, job: &Job, model: &Model) -> Result<Chapters, FigureError> {
     let sentences = model.sentences(&job.cohort.outcome.kind);
     let rows = model.rows(&job.cohort.outcome.kind);
     let kind = Kind::of(job);

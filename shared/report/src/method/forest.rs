@@ -1,6 +1,8 @@
 //! What a run of forests leaves: importance, errors, and the common forest.
 
+use super::room::{Reported, usual_title};
 use super::{Chapters, File};
+use crate::alike::AlikeElsewhere;
 use crate::figures::FigureError;
 use crate::files::Learnt;
 use crate::quality::{self, Wording};
@@ -21,8 +23,45 @@ const ERRORS: &str = "Every patient is predicted by trees that have not seen it,
     itself excluded, by their out-of-bag proximity: whatever neighbours a job lists, no tree that has seen an outcome states an \
     error. Counts of errors of the sum over the sites are published in tens.";
 
+impl Reported for Model {
+    type Settings = ForestSettings;
+
+    fn title(job: &Job) -> String {
+        usual_title(job)
+    }
+
+    fn chapters(
+        &self,
+        result: &RunResult,
+        job: &Job,
+        settings: &ForestSettings,
+    ) -> Result<Chapters, FigureError> {
+        chapters(result, job, settings, self)
+    }
+
+    fn files(&self, result: &RunResult, job: &Job) -> Vec<File> {
+        files(result, job, self)
+    }
+
+    fn learnt(&self) -> Learnt<'_> {
+        learnt(self)
+    }
+
+    fn truth(&self) -> Option<String> {
+        None
+    }
+
+    fn alike(&self, _: &RunResult, _: &Job, _: &[String]) -> Option<AlikeElsewhere> {
+        None
+    }
+
+    fn groups(&self, _: &RunResult, _: &Job) -> Option<String> {
+        None
+    }
+}
+
 /// `importance.csv` where it was computed, and `forest.bin` where the sites have a forest in common.
-pub(super) fn files(result: &RunResult, job: &Job, model: &Model) -> Vec<File> {
+fn files(result: &RunResult, job: &Job, model: &Model) -> Vec<File> {
     let mut files = Vec::new();
     if !scores::pooled_importance(result).is_empty() {
         files.push(("importance.csv", importance_csv(result, job)));
@@ -35,7 +74,7 @@ pub(super) fn files(result: &RunResult, job: &Job, model: &Model) -> Vec<File> {
 }
 
 /// What `result.json` says of it.
-pub(super) fn learnt(model: &Model) -> Learnt<'_> {
+fn learnt(model: &Model) -> Learnt<'_> {
     Learnt {
         certificate: None,
         trees: &model.trees,
@@ -43,7 +82,7 @@ pub(super) fn learnt(model: &Model) -> Learnt<'_> {
     }
 }
 
-pub(super) fn chapters(
+fn chapters(
     result: &RunResult,
     job: &Job,
     settings: &ForestSettings,

@@ -4,7 +4,10 @@ mod files;
 mod selection;
 mod splines;
 
-pub(super) use files::files;
+use super::File;
+use super::room::{Reported, usual_title};
+use crate::alike::AlikeElsewhere;
+use files::files;
 
 use super::Chapters;
 use crate::estimates::{DRAWN_MAX, Drawn, estimates};
@@ -31,15 +34,52 @@ const NAMED: usize = 4;
 /// A p below this is told as an effect.
 const SIGNIFICANT: f64 = 0.05;
 
+impl Reported for Model {
+    type Settings = RegressionSettings;
+
+    fn title(job: &Job) -> String {
+        usual_title(job)
+    }
+
+    fn chapters(
+        &self,
+        result: &RunResult,
+        job: &Job,
+        settings: &RegressionSettings,
+    ) -> Result<Chapters, FigureError> {
+        chapters(result, job, settings, self)
+    }
+
+    fn files(&self, _: &RunResult, _: &Job) -> Vec<File> {
+        files(self)
+    }
+
+    fn learnt(&self) -> Learnt<'_> {
+        learnt(self)
+    }
+
+    fn truth(&self) -> Option<String> {
+        None
+    }
+
+    fn alike(&self, _: &RunResult, _: &Job, _: &[String]) -> Option<AlikeElsewhere> {
+        None
+    }
+
+    fn groups(&self, _: &RunResult, _: &Job) -> Option<String> {
+        None
+    }
+}
+
 /// What `result.json` says of it.
-pub(super) fn learnt(model: &Model) -> Learnt<'_> {
+fn learnt(model: &Model) -> Learnt<'_> {
     Learnt {
         course: model.course(),
         ..Learnt::default()
     }
 }
 
-pub(super) fn chapters(
+fn chapters(
     result: &RunResult,
     job: &Job,
     settings: &RegressionSettings,

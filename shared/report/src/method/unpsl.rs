@@ -3,7 +3,10 @@
 mod right;
 mod truth;
 
-pub(super) use truth::truth;
+use super::room::{Reported, usual_title};
+use crate::alike::AlikeElsewhere;
+use protocol::method::unpsl::settings::UnpslSettings;
+use truth::truth;
 
 use super::{Chapters, File};
 use crate::figures::{self, FigureError};
@@ -22,8 +25,45 @@ use protocol::result::RunResult;
 use protocol::scores::{Judged, PooledTable};
 use std::io;
 
+impl Reported for Model {
+    type Settings = UnpslSettings;
+
+    fn title(job: &Job) -> String {
+        usual_title(job)
+    }
+
+    fn chapters(
+        &self,
+        result: &RunResult,
+        job: &Job,
+        _: &UnpslSettings,
+    ) -> Result<Chapters, FigureError> {
+        chapters(result, job, self)
+    }
+
+    fn files(&self, _: &RunResult, _: &Job) -> Vec<File> {
+        files(self)
+    }
+
+    fn learnt(&self) -> Learnt<'_> {
+        learnt(self)
+    }
+
+    fn truth(&self) -> Option<String> {
+        truth(self)
+    }
+
+    fn alike(&self, _: &RunResult, _: &Job, _: &[String]) -> Option<AlikeElsewhere> {
+        None
+    }
+
+    fn groups(&self, _: &RunResult, _: &Job) -> Option<String> {
+        None
+    }
+}
+
 /// `rounds.csv`; `metric.npy`, the same as `metric.csv`, and `features.csv` where a round closed.
-pub(super) fn files(model: &Model) -> Vec<File> {
+fn files(model: &Model) -> Vec<File> {
     let mut files = vec![("rounds.csv", rounds_csv(model))];
     if let Some(metric) = &model.metric {
         files.push(("metric.npy", Ok(npy(metric))));
@@ -34,7 +74,7 @@ pub(super) fn files(model: &Model) -> Vec<File> {
 }
 
 /// What `result.json` says of it.
-pub(super) fn learnt(model: &Model) -> Learnt<'_> {
+fn learnt(model: &Model) -> Learnt<'_> {
     Learnt {
         course: model.course(),
         certificate: Some(model.certificate),
@@ -91,11 +131,7 @@ fn norms(model: &Model) -> Vec<f64> {
         .collect()
 }
 
-pub(super) fn chapters(
-    result: &RunResult,
-    job: &Job,
-    model: &Model,
-) -> Result<Chapters, FigureError> {
+fn chapters(result: &RunResult, job: &Job, model: &Model) -> Result<Chapters, FigureError> {
     let objective = figures::objective(&model.rounds)?;
     let residuals = figures::residuals(&model.rounds)?;
     Ok(Chapters {

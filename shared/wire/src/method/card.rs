@@ -1,15 +1,15 @@
 //! The card of a study on its way: what is asked, what is answered, and what a run leaves.
 
+pub(super) use super::as_words as answer;
 use crate::encoding::parts::{Declared, IncomingParts, OutgoingParts, Travels};
 use crate::encoding::values::{at_most, each, finite, present, summed};
 use crate::error::WireError;
 use crate::generated as pb;
-use crate::generated::card_answer::Answer as Answered;
 use crate::generated::card_outcome::Summary;
 use crate::generated::card_request::Request as Asked;
 use crate::method::NUMBER_BYTES;
 use protocol::limits::{CARD_COUNTS_MAX, LEVELS_MAX, OUTCOMES_MAX, PARTS_MAX, RENEWALS_MAX};
-use protocol::message::card::{Answer, Counts, FeatureCounts, GroupCounts, LeftOut, Request, Sums};
+use protocol::message::card::{LeftOut, Request};
 use protocol::method::card::model::{Entry, Group, Model, Moments, OutcomeSummary, Table};
 use std::sync::Arc;
 
@@ -62,57 +62,6 @@ impl Travels for Request {
     }
 }
 
-impl Travels for Answer {
-    type Header = pb::CardAnswer;
-
-    fn cut(self) -> (pb::CardAnswer, OutgoingParts) {
-        let answer = Some(match self {
-            Self::Parts(patients) => Answered::Parts(pb::CardParts { patients }),
-            Self::Lots(patients) => Answered::Lots(pb::CardLots { patients }),
-            Self::Counts(counts) => Answered::Counts(counts_to_proto(counts)),
-            Self::Sums(Sums { features, outcomes }) => Answered::Sums(pb::CardSums {
-                features: features.into_iter().flatten().collect(),
-                outcomes: outcomes
-                    .into_iter()
-                    .map(|sums| pb::CardOutcomeSums { sums })
-                    .collect(),
-            }),
-        });
-        (pb::CardAnswer { answer }, OutgoingParts::none())
-    }
-
-    fn declared(_: &pb::CardAnswer) -> Result<Declared, WireError> {
-        Ok(Declared::default())
-    }
-
-    fn join(header: pb::CardAnswer, _: &mut IncomingParts) -> Result<Self, WireError> {
-        Ok(match present("answer", header.answer)? {
-            Answered::Parts(told) => {
-                at_most("parts", told.patients.len(), PARTS_MAX)?;
-                Self::Parts(each(told.patients, patients)?)
-            }
-            Answered::Lots(told) => {
-                at_most("lots", told.patients.len(), LOTS_MAX)?;
-                Self::Lots(each(told.patients, patients)?)
-            }
-            Answered::Counts(told) => Self::Counts(counts(told)?),
-            Answered::Sums(told) => Self::Sums(sums(told)?),
-        })
-    }
-}
-
-fn counts_to_proto(Counts { groups, parts }: Counts) -> pb::CardCounts {
-    let feature = |FeatureCounts { levels, missing }| pb::CardFeatureCounts { levels, missing };
-    let group = |GroupCounts { patients, features }| pb::CardGroupCounts {
-        patients,
-        features: features.into_iter().map(feature).collect(),
-    };
-    pb::CardCounts {
-        groups: groups.into_iter().map(group).collect(),
-        parts,
-    }
-}
-
 fn left_out(patterns: Vec<u32>) -> Result<LeftOut, WireError> {
     at_most("patterns of patients", patterns.len(), PARTS_MAX)?;
     Ok(Arc::new(patterns))
@@ -120,46 +69,6 @@ fn left_out(patterns: Vec<u32>) -> Result<LeftOut, WireError> {
 
 fn patients(count: u64) -> Result<u64, WireError> {
     summed("patients", count)
-}
-
-fn counts(told: pb::CardCounts) -> Result<Counts, WireError> {
-    at_most("groups", told.groups.len(), GROUPS_MAX)?;
-    at_most("parts", told.parts.len(), PARTS_MAX)?;
-    let feature = |found: pb::CardFeatureCounts| {
-        at_most("levels", found.levels.len(), LEVELS_MAX)?;
-        Ok(FeatureCounts {
-            levels: each(found.levels, patients)?,
-            missing: patients(found.missing)?,
-        })
-    };
-    let group = |found: pb::CardGroupCounts| {
-        at_most("features", found.features.len(), CARD_COUNTS_MAX)?;
-        Ok(GroupCounts {
-            patients: patients(found.patients)?,
-            features: each(found.features, feature)?,
-        })
-    };
-    Ok(Counts {
-        groups: each(told.groups, group)?,
-        parts: each(told.parts, patients)?,
-    })
-}
-
-fn sums(told: pb::CardSums) -> Result<Sums, WireError> {
-    let pb::CardSums { features, outcomes } = told;
-    at_most("sums", features.len(), 2 * CARD_COUNTS_MAX)?;
-    at_most("outcomes", outcomes.len(), OUTCOMES_MAX)?;
-    let features = each(features, |sum| finite("a sum of a feature", sum))?;
-    let (pairs, rest) = features.as_chunks();
-    at_most("sums without their squares", rest.len(), 0)?;
-    let outcome = |found: pb::CardOutcomeSums| {
-        at_most("sums of an outcome", found.sums.len(), SUMS_MAX)?;
-        each(found.sums, |sum| finite("a sum of outcomes", sum))
-    };
-    Ok(Sums {
-        features: pairs.to_vec(),
-        outcomes: each(outcomes, outcome)?,
-    })
 }
 
 impl Travels for Model {
@@ -269,7 +178,7 @@ fn outcome(found: pb::CardOutcome) -> Result<OutcomeSummary, WireError> {
 }
 
 /// Bytes of an answer at most.
-pub(super) fn answer_bytes_max(request: &Request, job_bytes: u64) -> u64 {
+pub(super) fn answer_bytes_max(request: &Request, job_bytes: u64) -> Option<u64> {
     let numbers = match request {
         Request::Part => PARTS_MAX as u64,
         Request::Count(_) => {
@@ -281,7 +190,7 @@ pub(super) fn answer_bytes_max(request: &Request, job_bytes: u64) -> u64 {
         // Of a sum in a unit of the data four words.
         Request::Sum { places, .. } => 2 * (2 * places.len() + SUMS_MAX * OUTCOMES_MAX) as u64,
     };
-    NUMBER_BYTES * numbers
+    Some(NUMBER_BYTES * numbers)
 }
 
 #[cfg(test)]

@@ -1,21 +1,19 @@
 //! Groups of patients that the sites have in common on their way: what is asked, what is answered, and what a run leaves.
 
+pub(super) use super::as_words as answer;
 use super::neighbours::{group_to_proto, outcome_sums};
 use crate::encoding::matrix::{OutgoingMatrices, shape};
 use crate::encoding::parts::{Declared, IncomingParts, OutgoingParts, Travels};
 use crate::encoding::values::{at_most, each, finite, finite_if_any, present, run_id, summed};
 use crate::error::WireError;
 use crate::generated as pb;
-use crate::generated::cluster_answer::Answer as Answered;
 use crate::generated::cluster_request::Request as Asked;
 use crate::method::NUMBER_BYTES;
 use ndarray::Array2;
 use protocol::limits::{
     CLASSES_MAX, CLUSTER_COORDINATES_MAX, CLUSTER_SAMPLES_MAX, CLUSTERS_MAX, LEVELS_MAX, SITES_MAX,
 };
-use protocol::message::cluster::{
-    Agreement, Answer, Divided, Dividing, Mark, Marking, Marks, NearestSums, Request, Spread,
-};
+use protocol::message::cluster::{Agreement, Divided, Dividing, Mark, Marking, Marks, Request};
 use protocol::method::cluster::model::{Alike, Bias, Model, Tried};
 use protocol::method::cluster::settings::{SAMPLE_STARTS, STARTS};
 use std::sync::Arc;
@@ -24,8 +22,6 @@ use std::sync::Arc;
 const DIVISIONS_MAX: usize = (CLUSTERS_MAX - 1) * (STARTS + SAMPLE_STARTS * CLUSTER_SAMPLES_MAX);
 /// Clusters of all numbers that are tried, at most.
 const CLUSTERS_IN_ALL_MAX: usize = CLUSTERS_MAX * (CLUSTERS_MAX + 1) / 2 - 1;
-/// Cells of all tables at most.
-const CELLS_MAX: usize = CLUSTER_SAMPLES_MAX * CLUSTERS_MAX * CLUSTERS_MAX * CLUSTERS_MAX;
 /// Sums of the outcome of one cluster at most.
 const SUMS_MAX: usize = 3;
 /// Numbers of a feature in what marks a cluster.
@@ -124,81 +120,6 @@ fn same(what: &str, found: usize, wanted: usize) -> Result<(), WireError> {
             found: format!("{found} {what}"),
             wanted: wanted.to_string(),
         }),
-    }
-}
-
-impl Travels for Answer {
-    type Header = pb::ClusterAnswer;
-
-    fn cut(self) -> (pb::ClusterAnswer, OutgoingParts) {
-        let mut matrices = OutgoingMatrices::default();
-        let answer = Some(match self {
-            Self::Spread(told) => {
-                let header = pb::Spread {
-                    patients: told.patients,
-                    sums: told.sums,
-                    products: Some(shape(&told.products)),
-                };
-                matrices = matrices.and(told.products);
-                Answered::Spread(header)
-            }
-            Self::Sums(told) => {
-                let header = pb::NearestSums {
-                    patients: told.patients,
-                    sums: Some(shape(&told.sums)),
-                };
-                matrices = matrices.and(told.sums);
-                Answered::Sums(header)
-            }
-            Self::Agreement(told) => Answered::Agreement(pb::Agreement {
-                fared: told.fared.into_iter().map(group_to_proto).collect(),
-                tables: told.tables,
-            }),
-            Self::Marks(told) => Answered::Marks(pb::ClusterMarks {
-                clusters: told.into_iter().map(marks_to_proto).collect(),
-            }),
-        });
-        (
-            pb::ClusterAnswer { answer },
-            OutgoingParts::matrices(matrices),
-        )
-    }
-
-    fn declared(header: &pb::ClusterAnswer) -> Result<Declared, WireError> {
-        Ok(match present("answer", header.answer.as_ref())? {
-            Answered::Spread(told) => Declared::matrices([present("products", told.products)?]),
-            Answered::Sums(told) => Declared::matrices([present("sums", told.sums)?]),
-            Answered::Agreement(_) | Answered::Marks(_) => Declared::default(),
-        })
-    }
-
-    fn join(header: pb::ClusterAnswer, parts: &mut IncomingParts) -> Result<Self, WireError> {
-        Ok(match present("answer", header.answer)? {
-            Answered::Spread(told) => {
-                at_most("sums", told.sums.len(), CLUSTER_COORDINATES_MAX)?;
-                Self::Spread(Spread {
-                    patients: summed("patients", told.patients)?,
-                    sums: each(told.sums, |sum| finite("a sum", sum))?,
-                    products: parts.matrices.take()?,
-                })
-            }
-            Answered::Sums(told) => {
-                let most = CLUSTERS_MAX * DIVISIONS_MAX;
-                at_most("counts", told.patients.len(), most)?;
-                Self::Sums(NearestSums {
-                    patients: each(told.patients, |count| summed("patients", count))?,
-                    sums: parts.matrices.take()?,
-                })
-            }
-            Answered::Agreement(told) => {
-                at_most("cells", told.tables.len(), CELLS_MAX)?;
-                Self::Agreement(Agreement {
-                    fared: fared(told.fared)?,
-                    tables: each(told.tables, |count| summed("patients", count))?,
-                })
-            }
-            Answered::Marks(told) => Self::Marks(marks(told.clusters)?),
-        })
     }
 }
 
@@ -312,7 +233,7 @@ fn tried(found: pb::TriedClusters) -> Result<Tried, WireError> {
 }
 
 /// Bytes of an answer at most, of a job of so many bytes: a feature takes at least 26 there, a level 4.
-pub(super) fn answer_bytes_max(request: &Request, job_bytes: u64) -> u64 {
+pub(super) fn answer_bytes_max(request: &Request, job_bytes: u64) -> Option<u64> {
     let numbers = match request {
         Request::Measure => CLUSTER_COORDINATES_MAX * (CLUSTER_COORDINATES_MAX + 1) + 1,
         Request::Step(asked) => asked.centres.nrows() * (asked.centres.ncols() + 1),
@@ -327,7 +248,7 @@ pub(super) fn answer_bytes_max(request: &Request, job_bytes: u64) -> u64 {
                 .saturating_mul(1 + MARK_NUMBERS * features)
         }
     };
-    NUMBER_BYTES * numbers as u64
+    Some(NUMBER_BYTES * numbers as u64)
 }
 
 #[cfg(test)]

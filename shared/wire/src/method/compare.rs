@@ -1,17 +1,17 @@
 //! Comparisons of similarities on their way: what is asked, what is answered, and what a run leaves.
 
+pub(super) use super::as_words as answer;
 use super::regression::{point, point_to_proto};
 use crate::encoding::matrix::{OutgoingMatrices, shape};
 use crate::encoding::parts::{Declared, IncomingParts, OutgoingParts, Travels};
 use crate::encoding::values::{at_most, each, finite, present, sentence, summed};
 use crate::error::WireError;
 use crate::generated as pb;
-use crate::generated::compare_answer::Answer as Answered;
 use crate::generated::compare_request::Request as Asked;
 use crate::message::assessment;
 use crate::method::NUMBER_BYTES;
 use protocol::limits::{CLASSES_MAX, FOLDS_MAX, SCORE_BINS_MAX};
-use protocol::message::compare::{Answer, FamilyCounts, Judging, Request};
+use protocol::message::compare::{FamilyCounts, Judging, Request};
 use protocol::message::forest;
 use protocol::method::compare::model::{Compared, Model};
 use protocol::method::compare::settings::Family;
@@ -21,8 +21,6 @@ use std::sync::Arc;
 const FAMILIES_MAX: usize = Family::ALL.len();
 /// Numbers of one family at most: its tables, and what else is counted or summed.
 const NUMBERS_MAX: usize = CLASSES_MAX * CLASSES_MAX + 2 * SCORE_BINS_MAX + 10;
-/// Bytes of an answer at most.
-pub(super) const ANSWER_BYTES_MAX: u64 = NUMBER_BYTES * (FAMILIES_MAX * NUMBERS_MAX) as u64;
 
 impl Travels for Request {
     type Header = pb::CompareRequest;
@@ -72,27 +70,6 @@ impl Travels for Request {
             forest: forest.transpose()?,
             judges: asked.judges,
         }))
-    }
-}
-
-impl Travels for Answer {
-    type Header = pb::CompareAnswer;
-
-    fn cut(self) -> (pb::CompareAnswer, OutgoingParts) {
-        let Self::Judged(families) = self;
-        let families = families.into_iter().map(family_to_proto).collect();
-        let answer = Some(Answered::Judged(pb::JudgedFamilies { families }));
-        (pb::CompareAnswer { answer }, OutgoingParts::none())
-    }
-
-    fn declared(_: &pb::CompareAnswer) -> Result<Declared, WireError> {
-        Ok(Declared::default())
-    }
-
-    fn join(header: pb::CompareAnswer, _: &mut IncomingParts) -> Result<Self, WireError> {
-        let Answered::Judged(told) = present("answer", header.answer)?;
-        at_most("families", told.families.len(), FAMILIES_MAX)?;
-        Ok(Self::Judged(each(told.families, family)?))
     }
 }
 
@@ -198,6 +175,13 @@ fn array<T, const N: usize>(
         wanted: format!("{N}, or none"),
     })?;
     Ok(Some(array))
+}
+
+/// Bytes of the answer at most: a table of each family.
+pub(super) fn answer_bytes_max(request: &Request, _: u64) -> Option<u64> {
+    match request {
+        Request::Judge(_) => Some(NUMBER_BYTES * (FAMILIES_MAX * NUMBERS_MAX) as u64),
+    }
 }
 
 #[cfg(test)]

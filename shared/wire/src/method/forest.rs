@@ -7,7 +7,6 @@ use crate::encoding::parts::{Declared, IncomingParts, OutgoingParts, Travels};
 use crate::encoding::values::{at_most, in_range, length, present};
 use crate::error::WireError;
 use crate::generated as pb;
-use crate::generated::forest_answer::Answer as Answered;
 use crate::generated::forest_request::Request as Asked;
 use crate::method::NUMBER_BYTES;
 use crate::method::forest::trees::{
@@ -110,31 +109,25 @@ impl Travels for Judging {
     }
 }
 
+/// What leaves by itself: the site's share of a common forest.
+pub(super) fn answer(answer: Answer) -> (pb::answer::Answer, OutgoingParts) {
+    answer.cut_as(pb::answer::Answer::Trees)
+}
+
 impl Travels for Answer {
-    type Header = pb::ForestAnswer;
+    type Header = pb::Trees;
 
-    fn cut(self) -> (pb::ForestAnswer, OutgoingParts) {
-        let (answer, parts) = match self {
-            Self::Grown(grown) => {
-                let trees = Some(trees_to_proto(&grown));
-                let answer = Answered::Grown(pb::Grown { trees });
-                (answer, trees_alone(Arc::new(grown)))
-            }
-        };
-        let answer = Some(answer);
-        (pb::ForestAnswer { answer }, parts)
+    fn cut(self) -> (pb::Trees, OutgoingParts) {
+        let Self::Grown(grown) = self;
+        (trees_to_proto(&grown), trees_alone(Arc::new(grown)))
     }
 
-    fn declared(header: &pb::ForestAnswer) -> Result<Declared, WireError> {
-        match present("answer", header.answer.as_ref())? {
-            Answered::Grown(grown) => declared_alone(grown.trees.as_ref()),
-        }
+    fn declared(header: &pb::Trees) -> Result<Declared, WireError> {
+        declared_alone(Some(header))
     }
 
-    fn join(header: pb::ForestAnswer, parts: &mut IncomingParts) -> Result<Self, WireError> {
-        Ok(match present("answer", header.answer)? {
-            Answered::Grown(grown) => Self::Grown(trees(grown.trees, parts.nodes.take())?),
-        })
+    fn join(header: pb::Trees, parts: &mut IncomingParts) -> Result<Self, WireError> {
+        Ok(Self::Grown(trees(Some(header), parts.nodes.take())?))
     }
 }
 

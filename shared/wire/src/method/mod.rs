@@ -3,8 +3,8 @@
 //! # To add a method
 //!
 //! A file of `proto/` holds its requests, its answers and what a run of it leaves; a file beside `unpsl`, `forest`, `regression`, `neighbours`, `cluster`,
-//! `compare` and `card` says how each travels ([`Travels`]). Each `match` over requests, answers and models below then lacks an arm; nothing else in
-//! this crate names a method. A list of a kind of its own is one line of `encoding::parts`.
+//! `compare` and `card` says how each travels ([`Travels`]), and how long an answer can be. The list of `protocol` does the rest; nothing else
+//! in this crate names a method. A list of a kind of its own is one line of `encoding::parts`.
 
 pub(crate) mod card;
 pub(crate) mod cluster;
@@ -23,13 +23,14 @@ use crate::generated::answer::Answer as Answered;
 use crate::generated::ask::Request as Asked;
 use crate::generated::run_result::Model as Left;
 use crate::message::{covered, failure};
-use privacy::Covered;
+use privacy::sums::{Summand, Words};
+use privacy::{Covered, Disclosure};
 use protocol::assessment::Assessment;
+use protocol::failure::{Code, Failure};
 use protocol::limits::{CLASSES_MAX, MATRIX_ENTRIES_MAX};
 use protocol::message::{
     Answer, ColumnMoments, Description, Encapsulations, Preparing, Request, SecondMoments,
-    SiteMoments, card as cards, cluster as clusters, compare as comparisons, forest as forests,
-    neighbours as alike, regression as regressions, unpsl as metrics,
+    SiteMoments,
 };
 use protocol::method::{self, Model};
 use std::sync::Arc;
@@ -46,284 +47,246 @@ const COVERED_FACTOR: u64 = 8;
 /// Bytes that every answer may have beside, for what cuts it into parts.
 const OVERHEAD_BYTES: u64 = 64 << 10;
 
-impl Travels for Request {
-    type Header = Asked;
+macro_rules! registry {
+    ($($Name:ident $room:ident,)*) => {
+        impl Travels for Request {
+            type Header = Asked;
 
-    fn cut(self) -> (Asked, OutgoingParts) {
-        match self {
-            Self::Introduce => (Asked::Introduce(pb::Introduce {}), OutgoingParts::none()),
-            Self::Encapsulate => (
-                Asked::Encapsulate(pb::Encapsulate {}),
-                OutgoingParts::none(),
-            ),
-            Self::Describe => (Asked::Describe(pb::Describe {}), OutgoingParts::none()),
-            Self::Moments => (Asked::Moments(pb::AskMoments {}), OutgoingParts::none()),
-            Self::Quantiles => (Asked::Quantiles(pb::AskQuantiles {}), OutgoingParts::none()),
-            Self::Prepare(preparing) => preparing.cut_as(Asked::Prepare),
-            Self::Correlate(second_moments) => second_moments.cut_as(|header| {
-                let second_moments = Some(header);
-                Asked::Correlate(pb::Correlate { second_moments })
-            }),
-            Self::Unpsl(request) => request.cut_as(Asked::Unpsl),
-            Self::Forest(request) => request.cut_as(Asked::Forest),
-            Self::Regression(request) => request.cut_as(Asked::Regression),
-            Self::Neighbours(request) => request.cut_as(Asked::Neighbours),
-            Self::Cluster(request) => request.cut_as(Asked::Cluster),
-            Self::Compare(request) => request.cut_as(Asked::Compare),
-            Self::Card(request) => request.cut_as(Asked::Card),
-        }
-    }
-
-    fn declared(header: &Asked) -> Result<Declared, WireError> {
-        match header {
-            Asked::Introduce(_)
-            | Asked::Encapsulate(_)
-            | Asked::Describe(_)
-            | Asked::Moments(_)
-            | Asked::Quantiles(_) => Ok(Declared::default()),
-            Asked::Prepare(prepare) => Arc::<Preparing>::declared(prepare),
-            Asked::Correlate(correlate) => {
-                let header = present("second moments", correlate.second_moments.as_ref())?;
-                Arc::<SecondMoments>::declared(header)
+            fn cut(self) -> (Asked, OutgoingParts) {
+                match self {
+                    Self::Introduce => (Asked::Introduce(pb::Introduce {}), OutgoingParts::none()),
+                    Self::Encapsulate => (
+                        Asked::Encapsulate(pb::Encapsulate {}),
+                        OutgoingParts::none(),
+                    ),
+                    Self::Describe => (Asked::Describe(pb::Describe {}), OutgoingParts::none()),
+                    Self::Moments => (Asked::Moments(pb::AskMoments {}), OutgoingParts::none()),
+                    Self::Quantiles => (Asked::Quantiles(pb::AskQuantiles {}), OutgoingParts::none()),
+                    Self::Prepare(preparing) => preparing.cut_as(Asked::Prepare),
+                    Self::Correlate(second_moments) => second_moments.cut_as(|header| {
+                        let second_moments = Some(header);
+                        Asked::Correlate(pb::Correlate { second_moments })
+                    }),
+                    $(Self::$Name(request) => request.cut_as(Asked::$Name),)*
+                }
             }
-            Asked::Unpsl(request) => metrics::Request::declared(request),
-            Asked::Forest(request) => forests::Request::declared(request),
-            Asked::Regression(request) => regressions::Request::declared(request),
-            Asked::Neighbours(request) => alike::Request::declared(request),
-            Asked::Cluster(request) => clusters::Request::declared(request),
-            Asked::Compare(request) => comparisons::Request::declared(request),
-            Asked::Card(request) => cards::Request::declared(request),
-        }
-    }
 
-    fn join(header: Asked, parts: &mut IncomingParts) -> Result<Self, WireError> {
-        Ok(match header {
-            Asked::Introduce(_) => Self::Introduce,
-            Asked::Encapsulate(_) => Self::Encapsulate,
-            Asked::Describe(_) => Self::Describe,
-            Asked::Moments(_) => Self::Moments,
-            Asked::Quantiles(_) => Self::Quantiles,
-            Asked::Prepare(prepare) => Self::Prepare(Travels::join(prepare, parts)?),
-            Asked::Correlate(correlate) => {
-                let header = present("second moments", correlate.second_moments)?;
-                summed("patients of second moments", header.patients)?;
-                Self::Correlate(Travels::join(header, parts)?)
+            fn declared(header: &Asked) -> Result<Declared, WireError> {
+                match header {
+                    Asked::Introduce(_)
+                    | Asked::Encapsulate(_)
+                    | Asked::Describe(_)
+                    | Asked::Moments(_)
+                    | Asked::Quantiles(_) => Ok(Declared::default()),
+                    Asked::Prepare(prepare) => Arc::<Preparing>::declared(prepare),
+                    Asked::Correlate(correlate) => {
+                        let header = present("second moments", correlate.second_moments.as_ref())?;
+                        Arc::<SecondMoments>::declared(header)
+                    }
+                    $(Asked::$Name(request) => <method::$room::message::Request as Travels>::declared(request),)*
+                }
             }
-            Asked::Unpsl(request) => Self::Unpsl(Travels::join(request, parts)?),
-            Asked::Forest(request) => Self::Forest(Travels::join(request, parts)?),
-            Asked::Regression(request) => Self::Regression(Travels::join(request, parts)?),
-            Asked::Neighbours(request) => Self::Neighbours(Travels::join(request, parts)?),
-            Asked::Cluster(request) => Self::Cluster(Travels::join(request, parts)?),
-            Asked::Compare(request) => Self::Compare(Travels::join(request, parts)?),
-            Asked::Card(request) => Self::Card(Travels::join(request, parts)?),
-        })
-    }
-}
 
-impl Travels for Answer {
-    type Header = pb::Answer;
-
-    fn cut(self) -> (pb::Answer, OutgoingParts) {
-        let alone = |answer| (answer, OutgoingParts::none());
-        let (answer, parts) = match self {
-            Self::Introduced(introduction) => alone(Answered::Introduced(
-                covered::introduction_to_proto(introduction),
-            )),
-            Self::Encapsulated(Encapsulations {
-                ciphertexts,
-                common,
-            }) => alone(Answered::Encapsulated(pb::Encapsulations {
-                ciphertexts,
-                common,
-            })),
-            Self::Digest(digest) => alone(Answered::Digest(pb::Digest {
-                sha256: digest.to_vec(),
-            })),
-            Self::Covered(covered) => covered.cut_as(Answered::Covered),
-            Self::Described(Description {
-                patients,
-                classes,
-                learns,
-                validates,
-                judges,
-            }) => alone(Answered::Described(pb::Description {
-                patients,
-                classes,
-                learns,
-                validates,
-                judges,
-            })),
-            Self::Unfit(problems) => alone(Answered::Unfit(failure::problems_to_proto(problems))),
-            Self::Refused(refusal) => alone(Answered::Refused(failure::refusal_to_proto(refusal))),
-            Self::Failed(found) => alone(Answered::Failed(failure::failure_to_proto(found))),
-            Self::Moments(moments) => moments.cut_as(Answered::Moments),
-            Self::Quantiles(histograms) => {
-                let header = pb::Quantiles {
-                    histograms: length(histograms.len()),
-                };
-                let parts = OutgoingParts {
-                    histograms: Outgoing::of(histograms),
-                    ..OutgoingParts::none()
-                };
-                (Answered::Quantiles(header), parts)
-            }
-            Self::Prepared(None) => alone(prepared(None)),
-            Self::Prepared(Some(moments)) => {
-                Arc::new(moments).cut_as(|header| prepared(Some(header)))
-            }
-            Self::Correlated => alone(Answered::Correlated(pb::Correlated {})),
-            Self::Assessed(assessment) => assessment.cut_as(Answered::Assessed),
-            Self::Unpsl(answer) => answer.cut_as(Answered::Unpsl),
-            Self::Forest(answer) => answer.cut_as(Answered::Forest),
-            Self::Regression(answer) => answer.cut_as(Answered::Regression),
-            Self::Neighbours(answer) => answer.cut_as(Answered::Neighbours),
-            Self::Cluster(answer) => answer.cut_as(Answered::Cluster),
-            Self::Compare(answer) => answer.cut_as(Answered::Compare),
-            Self::Card(answer) => answer.cut_as(Answered::Card),
-        };
-        let answer = Some(answer);
-        (pb::Answer { answer }, parts)
-    }
-
-    fn declared(header: &pb::Answer) -> Result<Declared, WireError> {
-        match present("answer", header.answer.as_ref())? {
-            Answered::Covered(covered) => Covered::declared(covered),
-            Answered::Introduced(_)
-            | Answered::Encapsulated(_)
-            | Answered::Digest(_)
-            | Answered::Described(_)
-            | Answered::Unfit(_)
-            | Answered::Refused(_)
-            | Answered::Failed(_)
-            | Answered::Correlated(_) => Ok(Declared::default()),
-            Answered::Moments(moments) => SiteMoments::declared(moments),
-            Answered::Quantiles(quantiles) => Ok(Declared {
-                histograms: quantiles.histograms,
-                ..Declared::default()
-            }),
-            Answered::Prepared(prepared) => match &prepared.second_moments {
-                Some(header) => Arc::<SecondMoments>::declared(header),
-                None => Ok(Declared::default()),
-            },
-            Answered::Assessed(assessment) => Assessment::declared(assessment),
-            Answered::Unpsl(answer) => metrics::Answer::declared(answer),
-            Answered::Forest(answer) => forests::Answer::declared(answer),
-            Answered::Regression(answer) => regressions::Answer::declared(answer),
-            Answered::Neighbours(answer) => alike::Answer::declared(answer),
-            Answered::Cluster(answer) => clusters::Answer::declared(answer),
-            Answered::Compare(answer) => comparisons::Answer::declared(answer),
-            Answered::Card(answer) => cards::Answer::declared(answer),
-        }
-    }
-
-    fn join(header: pb::Answer, parts: &mut IncomingParts) -> Result<Self, WireError> {
-        Ok(match present("answer", header.answer)? {
-            Answered::Described(pb::Description {
-                patients,
-                classes,
-                learns,
-                validates,
-                judges,
-            }) => {
-                at_most("classes", classes.len(), CLASSES_MAX)?;
-                Self::Described(Description {
-                    patients,
-                    classes,
-                    learns,
-                    validates,
-                    judges,
+            fn join(header: Asked, parts: &mut IncomingParts) -> Result<Self, WireError> {
+                Ok(match header {
+                    Asked::Introduce(_) => Self::Introduce,
+                    Asked::Encapsulate(_) => Self::Encapsulate,
+                    Asked::Describe(_) => Self::Describe,
+                    Asked::Moments(_) => Self::Moments,
+                    Asked::Quantiles(_) => Self::Quantiles,
+                    Asked::Prepare(prepare) => Self::Prepare(Travels::join(prepare, parts)?),
+                    Asked::Correlate(correlate) => {
+                        let header = present("second moments", correlate.second_moments)?;
+                        summed("patients of second moments", header.patients)?;
+                        Self::Correlate(Travels::join(header, parts)?)
+                    }
+                    $(Asked::$Name(request) => Self::$Name(Travels::join(request, parts)?),)*
                 })
             }
-            Answered::Introduced(found) => Self::Introduced(covered::introduction(found)?),
-            Answered::Encapsulated(found) => Self::Encapsulated(covered::encapsulations(found)?),
-            Answered::Digest(found) => Self::Digest(covered::digest(&found)?),
-            Answered::Covered(found) => Self::Covered(Travels::join(found, parts)?),
-            Answered::Unfit(unfit) => Self::Unfit(failure::problems(unfit)?),
-            Answered::Refused(refusal) => Self::Refused(failure::refusal(refusal)?),
-            Answered::Failed(found) => Self::Failed(failure::failure(found, sentence)?),
-            Answered::Moments(moments) => Self::Moments(Travels::join(moments, parts)?),
-            Answered::Quantiles(_) => Self::Quantiles(parts.histograms.take()),
-            Answered::Prepared(prepared) => Self::Prepared(match prepared.second_moments {
-                Some(header) => Some(Arc::unwrap_or_clone(Travels::join(header, parts)?)),
-                None => None,
-            }),
-            Answered::Correlated(_) => Self::Correlated,
-            Answered::Assessed(assessment) => Self::Assessed(Travels::join(assessment, parts)?),
-            Answered::Unpsl(answer) => Self::Unpsl(Travels::join(answer, parts)?),
-            Answered::Forest(answer) => Self::Forest(Travels::join(answer, parts)?),
-            Answered::Regression(answer) => Self::Regression(Travels::join(answer, parts)?),
-            Answered::Neighbours(answer) => Self::Neighbours(Travels::join(answer, parts)?),
-            Answered::Cluster(answer) => Self::Cluster(Travels::join(answer, parts)?),
-            Answered::Compare(answer) => Self::Compare(Travels::join(answer, parts)?),
-            Answered::Card(answer) => Self::Card(Travels::join(answer, parts)?),
-        })
+        }
+
+        impl Travels for Answer {
+            type Header = pb::Answer;
+
+            fn cut(self) -> (pb::Answer, OutgoingParts) {
+                let alone = |answer| (answer, OutgoingParts::none());
+                let (answer, parts) = match self {
+                    Self::Introduced(introduction) => alone(Answered::Introduced(
+                        covered::introduction_to_proto(introduction),
+                    )),
+                    Self::Encapsulated(Encapsulations {
+                        ciphertexts,
+                        common,
+                    }) => alone(Answered::Encapsulated(pb::Encapsulations {
+                        ciphertexts,
+                        common,
+                    })),
+                    Self::Digest(digest) => alone(Answered::Digest(pb::Digest {
+                        sha256: digest.to_vec(),
+                    })),
+                    Self::Covered(covered) => covered.cut_as(Answered::Covered),
+                    Self::Described(Description {
+                        patients,
+                        classes,
+                        learns,
+                        validates,
+                        judges,
+                    }) => alone(Answered::Described(pb::Description {
+                        patients,
+                        classes,
+                        learns,
+                        validates,
+                        judges,
+                    })),
+                    Self::Unfit(problems) => alone(Answered::Unfit(failure::problems_to_proto(problems))),
+                    Self::Refused(refusal) => alone(Answered::Refused(failure::refusal_to_proto(refusal))),
+                    Self::Failed(found) => alone(Answered::Failed(failure::failure_to_proto(found))),
+                    Self::Moments(moments) => moments.cut_as(Answered::Moments),
+                    Self::Quantiles(histograms) => {
+                        let header = pb::Quantiles {
+                            histograms: length(histograms.len()),
+                        };
+                        let parts = OutgoingParts {
+                            histograms: Outgoing::of(histograms),
+                            ..OutgoingParts::none()
+                        };
+                        (Answered::Quantiles(header), parts)
+                    }
+                    Self::Prepared(None) => alone(prepared(None)),
+                    Self::Prepared(Some(moments)) => {
+                        Arc::new(moments).cut_as(|header| prepared(Some(header)))
+                    }
+                    Self::Correlated => alone(Answered::Correlated(pb::Correlated {})),
+                    Self::Assessed(assessment) => assessment.cut_as(Answered::Assessed),
+                    $(Self::$Name(answer) => $room::answer(answer),)*
+                };
+                let answer = Some(answer);
+                (pb::Answer { answer }, parts)
+            }
+
+            fn declared(header: &pb::Answer) -> Result<Declared, WireError> {
+                match present("answer", header.answer.as_ref())? {
+                    Answered::Covered(covered) => Covered::declared(covered),
+                    Answered::Introduced(_)
+                    | Answered::Encapsulated(_)
+                    | Answered::Digest(_)
+                    | Answered::Described(_)
+                    | Answered::Unfit(_)
+                    | Answered::Refused(_)
+                    | Answered::Failed(_)
+                    | Answered::Correlated(_) => Ok(Declared::default()),
+                    Answered::Moments(moments) => SiteMoments::declared(moments),
+                    Answered::Quantiles(quantiles) => Ok(Declared {
+                        histograms: quantiles.histograms,
+                        ..Declared::default()
+                    }),
+                    Answered::Prepared(prepared) => match &prepared.second_moments {
+                        Some(header) => Arc::<SecondMoments>::declared(header),
+                        None => Ok(Declared::default()),
+                    },
+                    Answered::Assessed(assessment) => Assessment::declared(assessment),
+                    Answered::Trees(trees) => <method::forest::message::Answer as Travels>::declared(trees),
+                }
+            }
+
+            fn join(header: pb::Answer, parts: &mut IncomingParts) -> Result<Self, WireError> {
+                Ok(match present("answer", header.answer)? {
+                    Answered::Described(pb::Description {
+                        patients,
+                        classes,
+                        learns,
+                        validates,
+                        judges,
+                    }) => {
+                        at_most("classes", classes.len(), CLASSES_MAX)?;
+                        Self::Described(Description {
+                            patients,
+                            classes,
+                            learns,
+                            validates,
+                            judges,
+                        })
+                    }
+                    Answered::Introduced(found) => Self::Introduced(covered::introduction(found)?),
+                    Answered::Encapsulated(found) => Self::Encapsulated(covered::encapsulations(found)?),
+                    Answered::Digest(found) => Self::Digest(covered::digest(&found)?),
+                    Answered::Covered(found) => Self::Covered(Travels::join(found, parts)?),
+                    Answered::Unfit(unfit) => Self::Unfit(failure::problems(unfit)?),
+                    Answered::Refused(refusal) => Self::Refused(failure::refusal(refusal)?),
+                    Answered::Failed(found) => Self::Failed(failure::failure(found, sentence)?),
+                    Answered::Moments(moments) => Self::Moments(Travels::join(moments, parts)?),
+                    Answered::Quantiles(_) => Self::Quantiles(parts.histograms.take()),
+                    Answered::Prepared(prepared) => Self::Prepared(match prepared.second_moments {
+                        Some(header) => Some(Arc::unwrap_or_clone(Travels::join(header, parts)?)),
+                        None => None,
+                    }),
+                    Answered::Correlated(_) => Self::Correlated,
+                    Answered::Assessed(assessment) => Self::Assessed(Travels::join(assessment, parts)?),
+                    Answered::Trees(trees) => Self::Forest(Travels::join(trees, parts)?),
+                })
+            }
+        }
+
+        impl Travels for Model {
+            type Header = Left;
+
+            fn cut(self) -> (Left, OutgoingParts) {
+                match self {
+                    $(Self::$Name(model) => model.cut_as(Left::$Name),)*
+                }
+            }
+
+            fn declared(header: &Left) -> Result<Declared, WireError> {
+                match header {
+                    $(Left::$Name(model) => <method::$room::model::Model as Travels>::declared(model),)*
+                }
+            }
+
+            fn join(header: Left, parts: &mut IncomingParts) -> Result<Self, WireError> {
+                Ok(match header {
+                    $(Left::$Name(model) => Self::$Name(Travels::join(model, parts)?),)*
+                })
+            }
+        }
+
+        /// Bytes of the parts of an answer at most; none where the answer has no parts.
+        pub(crate) fn answer_bytes_max(request: &Request, job_bytes: u64) -> u64 {
+            let bytes = match request {
+                Request::Introduce | Request::Encapsulate | Request::Describe | Request::Correlate(_) => {
+                    None
+                }
+                Request::Moments => Some(MOMENTS_PER_JOB_BYTE * job_bytes),
+                Request::Quantiles => Some(HISTOGRAMS_PER_JOB_BYTE * job_bytes),
+                Request::Prepare(preparing) => Some(second_moments_bytes(&preparing.moments)),
+                $(Request::$Name(request) => $room::answer_bytes_max(request, job_bytes),)*
+            };
+            // Covered, a number takes twice the bytes, and four numbers of a moment eleven words.
+            let covered = |bytes: u64| bytes.saturating_mul(COVERED_FACTOR);
+            bytes.map_or(OVERHEAD_BYTES, |bytes| covered(bytes) + OVERHEAD_BYTES)
+        }
+    };
+}
+
+protocol::methods!(registry);
+
+/// What adds up travels as the words of its numbers: from a site of several covered, and otherwise not at all.
+fn as_words(mut answer: impl Summand + Disclosure) -> (Answered, OutgoingParts) {
+    match Words::of(&mut answer) {
+        Ok(words) => {
+            let kind = answer.kind();
+            let tag = None;
+            Covered { kind, words, tag }.cut_as(Answered::Covered)
+        }
+        Err(error) => {
+            let failure = Failure::new(Code::Numbers, error.to_string());
+            let failed = Answered::Failed(failure::failure_to_proto(failure));
+            (failed, OutgoingParts::none())
+        }
     }
 }
 
 fn prepared(second_moments: Option<pb::SecondMoments>) -> Answered {
     Answered::Prepared(pb::Prepared { second_moments })
-}
-
-impl Travels for Model {
-    type Header = Left;
-
-    fn cut(self) -> (Left, OutgoingParts) {
-        match self {
-            Self::Unpsl(model) => model.cut_as(Left::Unpsl),
-            Self::Forest(model) => model.cut_as(Left::Forest),
-            Self::Regression(model) => model.cut_as(Left::Regression),
-            Self::Neighbours(model) => model.cut_as(Left::Neighbours),
-            Self::Cluster(model) => model.cut_as(Left::Cluster),
-            Self::Compare(model) => model.cut_as(Left::Compare),
-            Self::Card(model) => model.cut_as(Left::Card),
-        }
-    }
-
-    fn declared(header: &Left) -> Result<Declared, WireError> {
-        match header {
-            Left::Unpsl(model) => method::unpsl::model::Model::declared(model),
-            Left::Forest(model) => method::forest::model::Model::declared(model),
-            Left::Regression(model) => Box::<method::regression::model::Model>::declared(model),
-            Left::Neighbours(model) => method::neighbours::model::Model::declared(model),
-            Left::Cluster(model) => method::cluster::model::Model::declared(model),
-            Left::Compare(model) => method::compare::model::Model::declared(model),
-            Left::Card(model) => method::card::model::Model::declared(model),
-        }
-    }
-
-    fn join(header: Left, parts: &mut IncomingParts) -> Result<Self, WireError> {
-        Ok(match header {
-            Left::Unpsl(model) => Self::Unpsl(Travels::join(model, parts)?),
-            Left::Forest(model) => Self::Forest(Travels::join(model, parts)?),
-            Left::Regression(model) => Self::Regression(Travels::join(model, parts)?),
-            Left::Neighbours(model) => Self::Neighbours(Travels::join(model, parts)?),
-            Left::Cluster(model) => Self::Cluster(Travels::join(model, parts)?),
-            Left::Compare(model) => Self::Compare(Travels::join(model, parts)?),
-            Left::Card(model) => Self::Card(Travels::join(model, parts)?),
-        })
-    }
-}
-
-/// Bytes of the parts of an answer at most; none where the answer has no parts.
-pub(crate) fn answer_bytes_max(request: &Request, job_bytes: u64) -> u64 {
-    let bytes = match request {
-        Request::Introduce | Request::Encapsulate | Request::Describe | Request::Correlate(_) => {
-            None
-        }
-        Request::Moments => Some(MOMENTS_PER_JOB_BYTE * job_bytes),
-        Request::Quantiles => Some(HISTOGRAMS_PER_JOB_BYTE * job_bytes),
-        Request::Prepare(preparing) => Some(second_moments_bytes(&preparing.moments)),
-        Request::Unpsl(request) => unpsl::answer_bytes_max(request),
-        Request::Forest(request) => forest::answer_bytes_max(request, job_bytes),
-        Request::Regression(request) => regression::answer_bytes_max(request),
-        Request::Neighbours(request) => Some(neighbours::answer_bytes_max(request)),
-        Request::Cluster(request) => Some(cluster::answer_bytes_max(request, job_bytes)),
-        Request::Compare(_) => Some(compare::ANSWER_BYTES_MAX),
-        Request::Card(request) => Some(card::answer_bytes_max(request, job_bytes)),
-    };
-    // Covered, a number takes twice the bytes, and four numbers of a moment eleven words.
-    let covered = |bytes: u64| bytes.saturating_mul(COVERED_FACTOR);
-    bytes.map_or(OVERHEAD_BYTES, |bytes| covered(bytes) + OVERHEAD_BYTES)
 }
 
 /// d x d and d numbers, for the d rows that the features can have: a value and whether it is missing, or each level and

@@ -1,14 +1,14 @@
 //! Questions about who is alike on their way: what is asked, what is answered, and what a run leaves.
 
+pub(super) use super::as_words as answer;
 use crate::encoding::parts::{Declared, IncomingParts, OutgoingParts, Travels};
 use crate::encoding::values::{at_most, each, finite, present, run_id, summed};
 use crate::error::WireError;
 use crate::generated as pb;
-use crate::generated::neighbours_answer::Answer as Answered;
 use crate::generated::neighbours_request::Request as Asked;
 use crate::method::NUMBER_BYTES;
 use protocol::limits::{CLASSES_MAX, QUERIES_MAX};
-use protocol::message::neighbours::{Alike, Answer, OctaveGrid, Request};
+use protocol::message::neighbours::{Alike, OctaveGrid, Request};
 use protocol::method::neighbours::model::Model;
 use protocol::method::neighbours::settings::SHARES;
 use std::sync::Arc;
@@ -39,35 +39,6 @@ impl Travels for Request {
         Ok(match present("request", header.request)? {
             Asked::Measure(_) => Self::Measure,
             Asked::Count(asked) => Self::Count(Arc::new(radii(asked.radii)?)),
-        })
-    }
-}
-
-impl Travels for Answer {
-    type Header = pb::NeighboursAnswer;
-
-    fn cut(self) -> (pb::NeighboursAnswer, OutgoingParts) {
-        let answer = Some(match self {
-            Self::Distances(counts) => Answered::Distances(pb::Distances { counts }),
-            Self::Alike(groups) => Answered::Alike(pb::Alike {
-                groups: groups.into_iter().map(group_to_proto).collect(),
-            }),
-        });
-        (pb::NeighboursAnswer { answer }, OutgoingParts::none())
-    }
-
-    fn declared(_: &pb::NeighboursAnswer) -> Result<Declared, WireError> {
-        Ok(Declared::default())
-    }
-
-    fn join(header: pb::NeighboursAnswer, _: &mut IncomingParts) -> Result<Self, WireError> {
-        Ok(match present("answer", header.answer)? {
-            Answered::Distances(told) => {
-                at_most("cells", told.counts.len(), OctaveGrid::cells())?;
-                let pairs = |count| summed("pairs of patients", count);
-                Self::Distances(each(told.counts, pairs)?)
-            }
-            Answered::Alike(told) => Self::Alike(groups(told.groups)?),
         })
     }
 }
@@ -127,12 +98,12 @@ pub(super) fn outcome_sums(group: pb::AlikeGroup, sums_max: usize) -> Result<Ali
 }
 
 /// Bytes of an answer at most.
-pub(super) fn answer_bytes_max(request: &Request) -> u64 {
+pub(super) fn answer_bytes_max(request: &Request, _: u64) -> Option<u64> {
     let numbers = match request {
         Request::Measure => OctaveGrid::cells(),
         Request::Count(_) => GROUPS_MAX * (CLASSES_MAX + SUMS_MAX),
     };
-    NUMBER_BYTES * numbers as u64
+    Some(NUMBER_BYTES * numbers as u64)
 }
 
 #[cfg(test)]

@@ -1,22 +1,18 @@
 //! Regressions on their way: what is asked, what is answered, and what a run leaves.
 
-use crate::encoding::matrix::{OutgoingMatrices, shape};
+pub(super) use super::as_words as answer;
 use crate::encoding::parts::{Declared, IncomingParts, OutgoingParts, Travels};
-use crate::encoding::values::{
-    at_most, count, each, finite, finite_if_any, present, sentence, summed,
-};
+use crate::encoding::values::{at_most, each, finite, finite_if_any, present, sentence, summed};
 use crate::error::WireError;
 use crate::generated as pb;
 use crate::generated::RegressionFamily as Family;
 use crate::generated::SelectionStop;
-use crate::generated::regression_answer::Answer as Answered;
 use crate::generated::regression_request::Request as Asked;
 use crate::method::NUMBER_BYTES;
-use ndarray::{Array1, Array2};
 use protocol::limits::{
     FEATURES_MAX, LEVELS_MAX, REGRESSION_CELLS_MAX, REGRESSION_COLUMNS_MAX, SPLINE_MAX,
 };
-use protocol::message::regression::{Answer, Design, Evaluating, Finishing, Request, Sums};
+use protocol::message::regression::{Design, Evaluating, Finishing, Request};
 use protocol::method::regression::model::{
     self, Coefficient, Criterion, FeatureTest, HazardStep, Model, ProportionalityTest, Removed,
     Selection, Spline, Stopped, Sureness, Ties,
@@ -92,65 +88,7 @@ fn numbers(field: &'static str, found: Vec<f64>, most: usize) -> Result<Vec<f64>
     each(found, |number| finite(field, number))
 }
 
-impl Travels for Answer {
-    type Header = pb::RegressionAnswer;
-
-    fn cut(self) -> (pb::RegressionAnswer, OutgoingParts) {
-        let (answer, information) = match self {
-            Self::Likelihood(sums) => {
-                let (header, information) = sums_to_proto(sums);
-                (Answered::Likelihood(header), information)
-            }
-            Self::Proportionality(sums) => {
-                let (header, information) = sums_to_proto(sums);
-                (Answered::Proportionality(header), information)
-            }
-        };
-        let matrices = OutgoingMatrices::default().and(information);
-        let answer = Some(answer);
-        let parts = OutgoingParts::matrices(matrices);
-        (pb::RegressionAnswer { answer }, parts)
-    }
-
-    fn declared(header: &pb::RegressionAnswer) -> Result<Declared, WireError> {
-        let (Answered::Likelihood(told) | Answered::Proportionality(told)) =
-            present("answer", header.answer.as_ref())?;
-        let information = present("information", told.information)?;
-        Ok(Declared::matrices([information]))
-    }
-
-    fn join(header: pb::RegressionAnswer, parts: &mut IncomingParts) -> Result<Self, WireError> {
-        Ok(match present("answer", header.answer)? {
-            Answered::Likelihood(told) => Self::Likelihood(sums(told, 1, parts)?),
-            Answered::Proportionality(told) => Self::Proportionality(sums(told, 2, parts)?),
-        })
-    }
-}
-
-fn sums_to_proto(sums: Sums) -> (pb::Likelihood, Array2<f64>) {
-    let header = pb::Likelihood {
-        patients: sums.patients,
-        events: sums.events,
-        log_likelihood: sums.log_likelihood,
-        gradient: sums.gradient.to_vec(),
-        information: Some(shape(&sums.information)),
-    };
-    (header, sums.information)
-}
-
-/// Every column so many times.
-fn sums(told: pb::Likelihood, times: usize, parts: &mut IncomingParts) -> Result<Sums, WireError> {
-    let most = REGRESSION_CELLS_MAX as usize + times * REGRESSION_COLUMNS_MAX;
-    Ok(Sums {
-        patients: count("patients", told.patients)?,
-        events: count("events", told.events)?,
-        log_likelihood: finite("a log-likelihood", told.log_likelihood)?,
-        gradient: Array1::from(numbers("derivatives", told.gradient, most)?),
-        information: parts.matrices.take()?,
-    })
-}
-
-impl Travels for Box<Model> {
+impl Travels for Model {
     type Header = pb::RegressionModel;
 
     fn cut(self) -> (pb::RegressionModel, OutgoingParts) {
@@ -205,7 +143,7 @@ impl Travels for Box<Model> {
         at_most("tests", header.proportionality.len(), LEVELS_MAX)?;
         at_most("splines", header.splines.len(), REGRESSION_COLUMNS_MAX)?;
         at_most("remarks", header.remarks.len(), LEVELS_MAX)?;
-        Ok(Self::new(Model {
+        Ok(Model {
             family,
             patients: summed("patients", header.patients)?,
             events: summed("events", header.events)?,
@@ -224,7 +162,7 @@ impl Travels for Box<Model> {
             splines: each(header.splines, spline)?,
             selection: header.selection.map(selection).transpose()?,
             baseline: each(header.baseline, step)?,
-        }))
+        })
     }
 }
 
@@ -399,7 +337,7 @@ fn selection(found: pb::RegressionSelection) -> Result<Selection, WireError> {
 }
 
 /// Bytes of the parts of an answer at most; none where the answer has no parts.
-pub(super) fn answer_bytes_max(request: &Request) -> Option<u64> {
+pub(super) fn answer_bytes_max(request: &Request, _: u64) -> Option<u64> {
     let square = |point: &Evaluating, times: u64| {
         let columns = times * point.at.len() as u64;
         NUMBER_BYTES * columns.pow(2)

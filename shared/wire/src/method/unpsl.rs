@@ -3,21 +3,19 @@
 mod finishing;
 pub(crate) mod rows;
 
+pub(super) use super::as_words as answer;
 use crate::encoding::list::Outgoing;
 use crate::encoding::matrix::{OutgoingMatrices, shape};
 use crate::encoding::parts::{Declared, IncomingParts, OutgoingParts, Travels};
 use crate::encoding::values::{at_most, each, finite, finite_if_any, length, present};
 use crate::error::WireError;
 use crate::generated as pb;
-use crate::generated::unpsl_answer::Answer as Answered;
 use crate::generated::unpsl_request::Request as Asked;
 use crate::method::NUMBER_BYTES;
 use ndarray::Array2;
-use privacy::HeldOutVotes;
 use protocol::limits::{ACTIVE_ROWS_MAX, CANDIDATES_MAX, CLASSES_MAX, FOLDS_MAX};
 use protocol::message::unpsl::{
-    Answer, Centre, Contribution, Derivatives, Differentiating, DualStep, Finishing, Form,
-    MIXED_MAX, Part, Request, Round, UpdateProducts, Validating,
+    Centre, Differentiating, DualStep, Finishing, Form, MIXED_MAX, Part, Request, Round, Validating,
 };
 use protocol::method::unpsl::model::Model;
 use std::sync::Arc;
@@ -233,102 +231,6 @@ fn form(found: i32) -> Result<Form, WireError> {
     present("form", form)
 }
 
-impl Travels for Answer {
-    type Header = pb::UnpslAnswer;
-
-    fn cut(self) -> (pb::UnpslAnswer, OutgoingParts) {
-        let (answer, parts) = match self {
-            Self::Derivatives(told) => derivatives_cut(told),
-            Self::Contribution(contribution) => contribution.cut_as(Answered::Contribution),
-            Self::Validated(counts) => (
-                Answered::Validated(validation_to_proto(counts)),
-                OutgoingParts::none(),
-            ),
-        };
-        let answer = Some(answer);
-        (pb::UnpslAnswer { answer }, parts)
-    }
-
-    fn declared(header: &pb::UnpslAnswer) -> Result<Declared, WireError> {
-        match present("answer", header.answer.as_ref())? {
-            Answered::Derivatives(told) => {
-                at_most("metrics", told.told.len(), METRICS_MAX)?;
-                let mut shapes = Vec::with_capacity(2 * told.told.len());
-                for one in &told.told {
-                    shapes.extend(one.triangles);
-                    shapes.extend(one.slope);
-                }
-                Ok(Declared::matrices(shapes))
-            }
-            Answered::Contribution(contribution) => Contribution::declared(contribution),
-            Answered::Validated(_) => Ok(Declared::default()),
-        }
-    }
-
-    fn join(header: pb::UnpslAnswer, parts: &mut IncomingParts) -> Result<Self, WireError> {
-        Ok(match present("answer", header.answer)? {
-            Answered::Derivatives(told) => {
-                let one = |one: pb::MetricDerivatives| {
-                    Ok(Derivatives {
-                        objective: finite("an objective", one.objective)?,
-                        threshold: [
-                            finite("a derivative", one.threshold_first)?,
-                            finite("a derivative", one.threshold_second)?,
-                        ],
-                        // No matrix that travels is empty: of no rows there is none.
-                        triangles: parts
-                            .matrices
-                            .take_any(one.triangles)?
-                            .unwrap_or_else(|| Array2::zeros((2, 0))),
-                        slope: parts.matrices.take_any(one.slope)?,
-                    })
-                };
-                let told: Result<_, WireError> = told.told.into_iter().map(one).collect();
-                Self::Derivatives(told?)
-            }
-            Answered::Contribution(contribution) => {
-                Self::Contribution(Contribution::join(contribution, parts)?)
-            }
-            Answered::Validated(validated) => Self::Validated(validation(&validated)?),
-        })
-    }
-}
-
-impl Travels for Contribution {
-    type Header = pb::Contribution;
-
-    fn cut(self) -> (pb::Contribution, OutgoingParts) {
-        let header = pb::Contribution {
-            matrix: Some(shape(&self.matrix)),
-            objective: self.objective,
-            iterations: self.iterations,
-            products: self.products.map(|products| pb::UpdateProducts {
-                update: products.update,
-                cross: products.cross,
-                dual: products.dual,
-            }),
-        };
-        let matrices = OutgoingMatrices::default().and(self.matrix);
-        (header, OutgoingParts::matrices(matrices))
-    }
-
-    fn declared(header: &pb::Contribution) -> Result<Declared, WireError> {
-        Ok(Declared::matrices([present(
-            "contribution",
-            header.matrix,
-        )?]))
-    }
-
-    fn join(header: pb::Contribution, parts: &mut IncomingParts) -> Result<Self, WireError> {
-        Ok(Self {
-            matrix: parts.matrices.take()?,
-            objective: finite("an objective", header.objective)?,
-            iterations: header.iterations,
-            products: header.products.as_ref().map(update_products).transpose()?,
-        })
-    }
-}
-
 fn dual_step(step: pb::DualStep) -> Result<DualStep, WireError> {
     at_most("weights of a mixture", step.weights.len(), MIXED_MAX)?;
     let weight = |weight| finite("a weight of a mixture", weight);
@@ -339,77 +241,6 @@ fn dual_step(step: pb::DualStep) -> Result<DualStep, WireError> {
         after: finite("a penalty's factor", step.after)?,
         weights: weights?,
     })
-}
-
-fn update_products(products: &pb::UpdateProducts) -> Result<UpdateProducts, WireError> {
-    Ok(UpdateProducts {
-        update: finite("an inner product", products.update)?,
-        cross: finite("an inner product", products.cross)?,
-        dual: finite("an inner product", products.dual)?,
-    })
-}
-
-fn derivatives_cut(told: Vec<Derivatives>) -> (Answered, OutgoingParts) {
-    let one = |one: &Derivatives| pb::MetricDerivatives {
-        objective: one.objective,
-        threshold_first: one.threshold[0],
-        threshold_second: one.threshold[1],
-        triangles: (!one.triangles.is_empty()).then(|| shape(&one.triangles)),
-        slope: one.slope.as_ref().map(shape),
-    };
-    let header = pb::Derivatives {
-        told: told.iter().map(one).collect(),
-    };
-    let matrices = told
-        .into_iter()
-        .fold(OutgoingMatrices::default(), |all, one| {
-            let triangles = Some(one.triangles).filter(|triangles| !triangles.is_empty());
-            all.and_any(triangles).and_any(one.slope)
-        });
-    (
-        Answered::Derivatives(header),
-        OutgoingParts::matrices(matrices),
-    )
-}
-
-fn votes_to_proto(votes: HeldOutVotes) -> pb::HeldOutVotes {
-    pb::HeldOutVotes {
-        right: votes.right,
-        wrong: votes.wrong,
-        log_loss: votes.log_loss,
-    }
-}
-
-fn validation_to_proto(candidates: Vec<Vec<Option<HeldOutVotes>>>) -> pb::Validated {
-    let one = |votes: Option<HeldOutVotes>| pb::ValidationVotes {
-        votes: votes.map(votes_to_proto),
-    };
-    let candidate = |votes: Vec<Option<HeldOutVotes>>| pb::ValidatedCandidate {
-        votes: votes.into_iter().map(one).collect(),
-    };
-    pb::Validated {
-        candidates: candidates.into_iter().map(candidate).collect(),
-    }
-}
-
-fn validation(validated: &pb::Validated) -> Result<Vec<Vec<Option<HeldOutVotes>>>, WireError> {
-    at_most(
-        "candidates",
-        validated.candidates.len(),
-        CANDIDATES_MAX.pow(2),
-    )?;
-    let one = |one: &pb::ValidationVotes| {
-        one.votes.map(|votes| HeldOutVotes {
-            right: votes.right,
-            wrong: votes.wrong,
-            log_loss: votes.log_loss,
-        })
-    };
-    let candidate = |candidate: &pb::ValidatedCandidate| {
-        at_most("validation votes", candidate.votes.len(), CANDIDATES_MAX)?;
-        Ok(candidate.votes.iter().map(one).collect())
-    };
-    validated.candidates.iter().map(candidate).collect()
 }
 
 impl Travels for Model {
@@ -474,7 +305,7 @@ fn folds(found: u32) -> Result<u32, WireError> {
 }
 
 /// Bytes of the parts of an answer at most; none where the answer has no parts.
-pub(super) fn answer_bytes_max(request: &Request) -> Option<u64> {
+pub(super) fn answer_bytes_max(request: &Request, _: u64) -> Option<u64> {
     match request {
         // Two triangles of as many rows as the metric has, at most, or of those that are asked for, and their slope.
         Request::Differentiate(asked) => {

@@ -27,8 +27,6 @@ categorical = m.ColumnMoments(categorical=m.CategoricalMoments(counts=[12, 0, 30
 columns = f.Part(columns=m.ColumnsChunk(columns=[numeric, categorical]))
 histograms = f.Part(histograms=m.HistogramsChunk(histograms=[
     m.Histogram(ends=[300, 4096], counts=[290, 13]), m.Histogram()]))
-card_counts = k.CardGroupCounts(patients=303, features=[
-    k.CardFeatureCounts(levels=[290], missing=13), k.CardFeatureCounts(levels=[12, 0, 291])])
 card_group = k.CardGroup(patients=303, features=[
     k.CardEntry(missing=20, moments=k.CardMoments(mean=54.5, deviation=9.5)), k.CardEntry(levels=[10, 0, 290])])
 pairs = f.PairCounts(similar=20, dissimilar=10)
@@ -100,32 +98,8 @@ def reply(parts=(), journal=None, **answer):
     return [f.ToCoordinatorFrame(message=message), *(f.ToCoordinatorFrame(part=p) for p in parts)]
 
 
-def reply_unpsl(parts=(), **answer):
-    return reply(parts, unpsl=u.UnpslAnswer(**answer))
-
-
-def reply_forest(parts=(), **answer):
-    return reply(parts, forest=t.ForestAnswer(**answer))
-
-
-def reply_regression(parts=(), **answer):
-    return reply(parts, regression=r.RegressionAnswer(**answer))
-
-
 def ask_cluster(parts=(), **request):
     return ask(parts, cluster=c.ClusterRequest(**request))
-
-
-def reply_cluster(parts=(), **answer):
-    return reply(parts, cluster=c.ClusterAnswer(**answer))
-
-
-def reply_card(**answer):
-    return reply(card=k.CardAnswer(**answer))
-
-
-def reply_neighbours(**answer):
-    return reply(neighbours=n.NeighboursAnswer(**answer))
 
 
 def result(ending, parts=(), times=o.Times(), pooled=s.PooledFigures(), **left):
@@ -144,7 +118,6 @@ judged = s.Assessment(evaluation=[evaluation], errors=errors, importance=shape(1
 importance = [0.125, 0.5]
 sites = f.Part(sites=s.SitesChunk(sites=[
     row("north"), row("east"), row("south"), row("west")]))
-contribution = dict(matrix=shape(2, 1), objective=0.75, iterations=12)
 metric = u.UnpslModel(
     objective=0.5, metric=shape(1, 2), rounds=1, features=1, dropped=1, certificate=0.125, folds=5, judges=3,
     selection=[u.SelectionRow(
@@ -173,7 +146,6 @@ fared = [n.AlikeGroup(classes=[40, 300], sums=[-0.5]), n.AlikeGroup(classes=[0, 
 dividing = c.Dividing(samples=[0, 3], clusters=[2, 2], centres=shape(4, 1))
 marks = [c.ClusterMark(sites=4, patients=[340, 0], sums=[54.5, 0], squares=[100, 0]),
          c.ClusterMark(sites=1, patients=[0, 340], sums=[0, 54.5], squares=[0, 100])]
-likelihood = r.Likelihood(patients=300, events=40, log_likelihood=-2.5, gradient=[0.5, -0.5], information=shape(2, 2))
 golden = {
     "begin": site(f.ToSite(begin=f.Begin(run=run, opening=run, job='name = "heart-disease"\n', seed=2**63, warrant=f.Warrant(
         token="monday", chain=[b"\x30\x00", b"\x30\x01\x02"], scheme=0x0403, signature=b"\x07\x08\x09")))),
@@ -254,31 +226,7 @@ golden = {
     "journal": reply(correlated=f.Correlated(), journal=f.JournalHead(entries=7, hash="0123456789abcdef" * 4)),
     "finished": reply(assessed=finished),
     "judged": reply([chunk(0, importance)], assessed=judged),
-    "contribution": reply_unpsl([chunk(0, [0.25, -0.25])], contribution=u.Contribution(**contribution)),
-    "contribution_products": reply_unpsl([chunk(0, [0.25, -0.25])], contribution=u.Contribution(
-        products=u.UpdateProducts(update=2.5, cross=-0.5, dual=1.25), **contribution)),
-    "derivatives": reply_unpsl([chunk(0, [1, 2, 3, 4, 5, 6])], derivatives=u.Derivatives(told=[u.MetricDerivatives(
-        objective=0.75, threshold_first=-0.5, threshold_second=0.25, triangles=shape(2, 3))])),
-    "derivatives_rows": reply_unpsl([chunk(0, [1, 2]), chunk(1, [0.5, -0.5, 0.25])], derivatives=u.Derivatives(
-        told=[u.MetricDerivatives(objective=0.75, triangles=shape(2, 1), slope=shape(3, 1))])),
-    "validated": reply_unpsl(validated=u.Validated(candidates=[u.ValidatedCandidate(votes=[
-        u.ValidationVotes(votes=u.HeldOutVotes(right=250, wrong=50, log_loss=112.5)), u.ValidationVotes()])])),
-    "grown": reply_forest([nodes], grown=t.Grown(trees=trees)),
-    "likelihood": reply_regression([chunk(0, [1, 0.25, 0.25, 2])], likelihood=likelihood),
-    "proportionality": reply_regression([chunk(0, [1, 0.25, 0.25, 2])], proportionality=likelihood),
-    "comparison": reply(compare=v.CompareAnswer(judged=v.JudgedFamilies(families=judged_families))),
-    "distances": reply_neighbours(distances=n.Distances(counts=[0, 300, 7])),
-    "alike": reply_neighbours(alike=n.Alike(groups=groups)),
-    "spread": reply_cluster([chunk(0, [1, 2, 2, 4])], spread=c.Spread(
-        patients=300, sums=[0.5, -0.5], products=shape(2, 2))),
-    "nearest_sums": reply_cluster([chunk(0, [54.5, 0])], sums=c.NearestSums(patients=[300, 0], sums=shape(2, 1))),
-    "agreement": reply_cluster(agreement=c.Agreement(fared=fared, tables=[300, 0, 7, 40])),
-    "marks": reply_cluster(marks=c.ClusterMarks(clusters=marks)),
-    "card_counts": reply_card(counts=k.CardCounts(groups=[card_counts, card_counts], parts=[0, 300, 3])),
-    "card_parts": reply_card(parts=k.CardParts(patients=[7, 0, 296])),
-    "card_lots": reply_card(lots=k.CardLots(patients=[23, 0, 280])),
-    "card_sums": reply_card(sums=k.CardSums(features=[16_000.5, 900_000.25, -1.5, 2.25], outcomes=[
-        k.CardOutcomeSums(), k.CardOutcomeSums(sums=[0.5, 1.25]), k.CardOutcomeSums(sums=[1_250.5])])),
+    "grown": reply([nodes], trees=trees),
     "progress": [o.Progress(run=run, job="heart-disease", method="unpsl", phase="rounds", sites_connected=2, sites=3,
                             waiting_for=["west"], away=["west"], waiting_since=1_700_000_000_000, ending=failed, ahead=2,
                             times=o.Times(submitted=1_700_000_000_000, began=1_700_000_000_250), course=o.Course(

@@ -1,7 +1,10 @@
 //! What a site tells of the card of a study: counts of its patients, and sums of their numbers, all of it for a sum over sites.
 
+mod at_site;
 pub(crate) mod explain;
 
+// By this name the list of methods knows it.
+pub(super) use self::Tabulator as Own;
 use crate::run::stop::Stop;
 use crate::source::{Enrolled, KnownOutcome};
 use crate::studies::Lots;
@@ -31,7 +34,7 @@ pub(super) struct Tabulator {
 }
 
 /// A job whose study nobody has read.
-pub(super) fn without_study() -> Stop {
+fn without_study() -> Stop {
     Stop::failed(Code::Cohort, "the patients of the study were not read")
 }
 

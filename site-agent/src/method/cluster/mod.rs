@@ -1,9 +1,12 @@
 //! What a site tells where groups of patients are looked for that the sites have in common: sums over small groups that it has made
 //! once for all, the same as where it is asked who is alike.
 
+mod at_site;
 pub(crate) mod explain;
 mod results;
 
+// By this name the list of methods knows it.
+pub(super) use self::Divider as Own;
 use super::neighbours::{Parting, least, refused};
 use super::{Secret, SiteRun};
 use crate::books::ledger::Asks;
@@ -51,7 +54,7 @@ struct Small {
 }
 
 /// What a job asks of the site's books: each centre is a place of which it is asked who is near.
-pub(super) fn asks(settings: &ClusterSettings, job: &Job, runs: &Path) -> Result<Asks, Stop> {
+fn asks(settings: &ClusterSettings, job: &Job, runs: &Path) -> Result<Asks, Stop> {
     let kept = elsewhere::kept(runs, (&settings.run, settings.by), job).map_err(refused)?;
     Ok(Asks {
         grouping: kept.digest,

@@ -1,9 +1,12 @@
 //! What a site does in a run that compares similarities: it learns without each fold what is learnt by all sites, and predicts the fold's
 //! patients by every family.
 
+mod at_site;
 pub(crate) mod explain;
 mod folds;
 
+// By this name the list of methods knows it.
+pub(super) use self::Comparer as Own;
 use super::forest::Grower;
 use super::preparation::Prepared;
 use super::regression::{self, Regressor};

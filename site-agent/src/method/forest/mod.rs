@@ -1,8 +1,11 @@
 //! What a site does in a run of forests: grows its trees, releases them, judges a forest.
 
+mod at_site;
 pub(crate) mod explain;
 pub mod results;
 
+// By this name the list of methods knows it.
+pub(super) use self::Grower as Own;
 use super::scores::{Score, assessed, by_share};
 use super::{Secret, SiteRun};
 use crate::cases::record::{Learned, LearnedForest, Record};

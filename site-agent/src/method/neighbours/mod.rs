@@ -1,7 +1,10 @@
 //! What a site tells of who is alike to patients of others: sums over groups that it has made once for all.
 
+mod at_site;
 pub(crate) mod explain;
 
+// By this name the list of methods knows it.
+pub(super) use self::Counter as Own;
 use crate::books::ledger::Asks;
 use crate::cases::elsewhere::{self, Kept};
 use crate::run::stop::Stop;
@@ -38,7 +41,7 @@ struct Told {
 }
 
 /// What a job asks of the site's books.
-pub(super) fn asks(settings: &NeighboursSettings, job: &Job, runs: &Path) -> Result<Asks, Stop> {
+fn asks(settings: &NeighboursSettings, job: &Job, runs: &Path) -> Result<Asks, Stop> {
     let kept = elsewhere::kept(runs, (&settings.run, settings.by), job).map_err(refused)?;
     Ok(Asks {
         grouping: kept.digest,

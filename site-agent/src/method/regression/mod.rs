@@ -1,8 +1,11 @@
 //! What a site does in a run of regression: sums over its patients, and its last word on the fit.
 
+mod at_site;
 pub(crate) mod explain;
 mod results;
 
+// By this name the list of methods knows it.
+pub(super) use self::Regressor as Own;
 use super::SiteRun;
 use super::preparation::Prepared;
 use super::scores::{Score, assessed, by_share};

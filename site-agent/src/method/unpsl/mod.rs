@@ -1,9 +1,12 @@
 //! What a site does in a run of UnPSL: its local updates, its part of a cross-validation, its last word on the metric.
 
+mod at_site;
 pub mod evaluation;
 pub(crate) mod explain;
 pub mod results;
 
+// By this name the list of methods knows it.
+pub(super) use self::Learner as Own;
 use super::SiteRun;
 use super::preparation::Prepared;
 use crate::cases::record::{Chosen, Learned, LearnedMetric, Record};

@@ -5,7 +5,9 @@ use super::message::{Answer, Counts, LeftOut, Request};
 use super::model::Model;
 use super::settings::CardSettings;
 use super::{judging, publishing, separating};
+use crate::assessment::Assessment;
 use crate::checks::unexpected;
+use crate::cohort::MissingShare;
 use crate::exchange::{Asking, Closed, Course, Turn};
 use crate::failure::Failure;
 use crate::message;
@@ -55,6 +57,21 @@ impl Card {
     /// The settings.
     pub(crate) fn settings(&self) -> &CardSettings {
         &self.settings
+    }
+
+    /// What is asked at present.
+    pub(crate) fn asking(&self) -> &dyn Asking {
+        self
+    }
+
+    /// No moments are pooled.
+    pub(crate) fn missing(&self) -> &[MissingShare] {
+        &[]
+    }
+
+    /// There is no last word of each site.
+    pub(crate) fn assessment(&self) -> Option<&Assessment> {
+        None
     }
 
     /// Takes the answers of a closed exchange.

@@ -1,7 +1,10 @@
 //! What coordinator and site say to each other of the card of a study. All of it adds up over the sites, and is told as a sum alone.
 
-use privacy::Content;
+use crate::method::regression::message::Evaluating;
+use crate::method::room::{MethodAnswer, Question};
+use ndarray::Array2;
 use privacy::sums::{Number, Summand};
+use privacy::{Content, Disclosure};
 use std::sync::Arc;
 
 /// The kind of message that counts patients by who has which outcome.
@@ -95,9 +98,8 @@ impl FeatureCounts {
     }
 }
 
-impl Request {
-    /// The kind of message that answers it.
-    pub(crate) fn answer_kind(&self) -> &'static str {
+impl Question for Request {
+    fn answer_kind(&self) -> &'static str {
         match self {
             Self::Part => PARTS,
             Self::Compare(_) => LOTS,
@@ -105,10 +107,30 @@ impl Request {
             Self::Sum { .. } => SUMS,
         }
     }
+
+    fn rounds(&self) -> u64 {
+        0
+    }
+
+    fn builds_on_preparation(&self) -> bool {
+        false
+    }
+
+    fn leaves_state(&self) -> bool {
+        false
+    }
+
+    fn points(&self) -> Vec<&Evaluating> {
+        Vec::new()
+    }
+
+    fn metrics(&self) -> Vec<&Array2<f64>> {
+        Vec::new()
+    }
 }
 
-impl Answer {
-    pub(crate) fn kind(&self) -> &'static str {
+impl Disclosure for Answer {
+    fn kind(&self) -> &'static str {
         match self {
             Self::Parts(_) => PARTS,
             Self::Lots(_) => LOTS,
@@ -117,7 +139,7 @@ impl Answer {
         }
     }
 
-    pub(crate) fn shape(&self) -> String {
+    fn shape(&self) -> String {
         match self {
             Self::Parts(parts) => format!("{} parts", parts.len()),
             Self::Lots(lots) => format!("{} lots", lots.len()),
@@ -135,8 +157,14 @@ impl Answer {
         }
     }
 
-    pub(crate) fn content(&mut self) -> Vec<Content<'_>> {
+    fn content(&mut self) -> Vec<Content<'_>> {
         vec![Content::Tabulated]
+    }
+}
+
+impl MethodAnswer for Answer {
+    fn metric(&self) -> Option<&Array2<f64>> {
+        None
     }
 }
 

@@ -1,6 +1,10 @@
 //! What the card of a study leaves to its operator: counts and means as they may be published.
 
 use super::settings::{CardSettings, Place};
+use crate::cohort::{CohortSpecification, Value};
+use crate::exchange::Course;
+use crate::method::Unplaced;
+use crate::method::room::MethodModel;
 use ndarray::{Array2, Axis};
 use similarity::numeric::linear_algebra::Cholesky;
 
@@ -150,4 +154,25 @@ fn between_shares(one: &[f64], other: &[f64]) -> Option<f64> {
         .index_axis(Axis(1), 0)
         .dot(&solved.index_axis(Axis(1), 0));
     (squared >= 0.0).then(|| squared.sqrt())
+}
+
+impl MethodModel for Model {
+    fn course(&self) -> Course {
+        Course::default()
+    }
+
+    fn is_learnt(&self, _: bool) -> bool {
+        self.table.is_some()
+    }
+
+    /// Every number of it is one over all patients, or of a gate of its own.
+    fn publish(&mut self, _: u64) {}
+
+    fn coordinates(&self, _: &CohortSpecification) -> usize {
+        0
+    }
+
+    fn place(&self, _: &CohortSpecification, _: &[Vec<Value>]) -> Result<Vec<Vec<f64>>, Unplaced> {
+        Err(Unplaced::Nothing)
+    }
 }

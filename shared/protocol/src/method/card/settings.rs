@@ -1,9 +1,14 @@
 //! What the card of a study counts: it has no settings, for everything follows from the study.
 
+use super::coordinator::Card;
+use crate::cohort::{CohortSpecification, Grids};
 use crate::cohort::{Feature, FeatureKind, OutcomeKind, OutcomeSpecification};
 use crate::document::Section;
 use crate::limits::{CARD_COUNTS_MAX, PARTS_MAX};
-use crate::study::{Study, StudyName, StudyOutcome};
+use crate::method::room::{MethodSettings, Reading};
+use crate::method::terms::{Beginning, Needs};
+use crate::study::{StudyName, StudyOutcome};
+use similarity::numeric::precision::Precision;
 
 /// The outcomes and features of a study.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,21 +36,6 @@ pub enum Place {
 }
 
 impl CardSettings {
-    /// Reads the table `card`, which may be absent.
-    pub(crate) fn read(root: &mut Section<'_, '_>, study: Option<&Study>) -> Option<Self> {
-        root.table_or_nothing("card", |_| ());
-        let Some(study) = study else {
-            let wanted = "study = \"NAME.study.toml\", for a card is of a study";
-            root.problem("method", "\"card\" without a study", wanted);
-            return None;
-        };
-        Some(Self {
-            outcomes: study.outcomes.clone(),
-            features: study.features.clone(),
-            renews: study.renews.clone(),
-        })
-    }
-
     /// The columns and codings of the outcomes.
     pub(crate) fn specifications(&self) -> impl Iterator<Item = &OutcomeSpecification> {
         self.outcomes.iter().map(|outcome| &outcome.specification)
@@ -156,6 +146,47 @@ impl CardSettings {
         let of_group = self.features.iter().map(|one| counted(&one.kind) + 1);
         let of_group = of_group.sum::<usize>() + 1;
         self.places().len().saturating_mul(of_group)
+    }
+}
+
+impl MethodSettings for CardSettings {
+    type Stages = Card;
+    const IS_OF_ALL: bool = true;
+
+    /// The table may be absent.
+    fn read(root: &mut Section<'_, '_>, at: &Reading<'_>) -> Option<Self> {
+        root.table_or_nothing("card", |_| ());
+        let Some(study) = at.study else {
+            let wanted = "study = \"NAME.study.toml\", for a card is of a study";
+            root.problem("method", "\"card\" without a study", wanted);
+            return None;
+        };
+        Some(Self {
+            outcomes: study.outcomes.clone(),
+            features: study.features.clone(),
+            renews: study.renews.clone(),
+        })
+    }
+
+    /// Counts are whole, and sums are asked for once.
+    fn precisely(self, _: Precision) -> Self {
+        self
+    }
+
+    fn alone(self) -> Self {
+        self
+    }
+
+    fn grids(&self, _: &CohortSpecification) -> Grids {
+        Grids::default()
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::nothing()
+    }
+
+    fn begin(&self, _: &Beginning) -> Card {
+        Card::new(self)
     }
 }
 

@@ -6,8 +6,10 @@ use super::model::Model;
 use super::searching::{Best, Search};
 use super::settings::ClusterSettings;
 use super::{choosing, judging};
+use crate::assessment::Assessment;
 use crate::checks::unexpected;
 use crate::cohort::CohortSpecification;
+use crate::cohort::MissingShare;
 use crate::exchange::{Asking, Closed, Course, Turn};
 use crate::failure::{Code, Failure};
 use crate::message;
@@ -63,6 +65,21 @@ impl Cluster {
     /// The settings.
     pub(crate) fn settings(&self) -> &ClusterSettings {
         &self.settings
+    }
+
+    /// What is asked at present.
+    pub(crate) fn asking(&self) -> &dyn Asking {
+        self
+    }
+
+    /// No moments are pooled.
+    pub(crate) fn missing(&self) -> &[MissingShare] {
+        &[]
+    }
+
+    /// There is no last word of each site.
+    pub(crate) fn assessment(&self) -> Option<&Assessment> {
+        None
     }
 
     /// Takes the answers of a closed exchange.

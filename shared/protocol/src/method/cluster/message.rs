@@ -2,10 +2,12 @@
 //! made once for all, as where it is asked who is alike.
 
 use crate::message::neighbours::Alike;
+use crate::method::regression::message::Evaluating;
+use crate::method::room::{MethodAnswer, Question};
 use crate::sums::lower_triangle;
 use ndarray::Array2;
-use privacy::Content;
 use privacy::sums::{Number, Summand};
+use privacy::{Content, Disclosure};
 pub use similarity::uses::clusters::common::{Spread, nearest, sample};
 pub use similarity::uses::microaggregation::parted;
 use std::sync::Arc;
@@ -114,15 +116,34 @@ pub struct Mark {
     pub squares: f64,
 }
 
-impl Request {
-    /// The kind of message that answers it.
-    pub(crate) fn answer_kind(&self) -> &'static str {
+impl Question for Request {
+    fn answer_kind(&self) -> &'static str {
         match self {
             Self::Measure => SPREAD,
             Self::Step(_) => STEPS,
             Self::Compare(_) => AGREEMENT,
             Self::Mark(_) => MARKS,
         }
+    }
+
+    fn rounds(&self) -> u64 {
+        0
+    }
+
+    fn builds_on_preparation(&self) -> bool {
+        false
+    }
+
+    fn leaves_state(&self) -> bool {
+        false
+    }
+
+    fn points(&self) -> Vec<&Evaluating> {
+        Vec::new()
+    }
+
+    fn metrics(&self) -> Vec<&Array2<f64>> {
+        Vec::new()
     }
 }
 
@@ -149,8 +170,8 @@ impl Agreement {
     }
 }
 
-impl Answer {
-    pub(crate) fn kind(&self) -> &'static str {
+impl Disclosure for Answer {
+    fn kind(&self) -> &'static str {
         match self {
             Self::Spread(_) => SPREAD,
             Self::Sums(_) => STEPS,
@@ -159,7 +180,7 @@ impl Answer {
         }
     }
 
-    pub(crate) fn shape(&self) -> String {
+    fn shape(&self) -> String {
         match self {
             Self::Spread(told) => {
                 let coordinates = told.sums.len();
@@ -184,7 +205,7 @@ impl Answer {
     }
 
     /// Every count of patients by itself.
-    pub(crate) fn content(&mut self) -> Vec<Content<'_>> {
+    fn content(&mut self) -> Vec<Content<'_>> {
         let counts = match self {
             Self::Spread(told) => vec![told.patients],
             Self::Sums(told) => told.patients.clone(),
@@ -198,6 +219,12 @@ impl Answer {
             }
         };
         vec![Content::Clusters(counts)]
+    }
+}
+
+impl MethodAnswer for Answer {
+    fn metric(&self) -> Option<&Array2<f64>> {
+        None
     }
 }
 

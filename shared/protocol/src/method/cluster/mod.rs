@@ -8,3 +8,9 @@ pub mod message;
 pub mod model;
 pub(crate) mod searching;
 pub mod settings;
+
+// By these names the list of methods knows what is here.
+pub(crate) use coordinator::Cluster as Stages;
+pub(crate) use message::{Answer, Request, SUMMED_KINDS};
+pub(crate) use model::Model;
+pub(crate) use settings::ClusterSettings as Settings;

@@ -3,10 +3,13 @@
 use super::choosing;
 pub use super::message::{Mark, Marks};
 use crate::cohort::OutcomeKind;
+use crate::cohort::{CohortSpecification, Value};
 use crate::exchange::Course;
 pub use crate::message::neighbours::Alike;
+use crate::method::Unplaced;
 pub use crate::method::neighbours::model::{Interval, Outlook};
 use crate::method::neighbours::settings;
+use crate::method::room::MethodModel;
 use ndarray::Array2;
 pub use similarity::uses::clusters::Bias;
 
@@ -86,10 +89,25 @@ impl Model {
         let left = choosing::left(self.shown()?);
         Some(left.is_some_and(|left| left.differs(divided)))
     }
+}
 
-    /// Its steps are no rounds.
-    #[must_use]
-    pub fn course(&self) -> Course {
+impl MethodModel for Model {
+    fn course(&self) -> Course {
         Course::default()
+    }
+
+    fn is_learnt(&self, _: bool) -> bool {
+        !self.tried.is_empty()
+    }
+
+    /// Every number of it is one over all patients, or of a gate of its own.
+    fn publish(&mut self, _: u64) {}
+
+    fn coordinates(&self, _: &CohortSpecification) -> usize {
+        0
+    }
+
+    fn place(&self, _: &CohortSpecification, _: &[Vec<Value>]) -> Result<Vec<Vec<f64>>, Unplaced> {
+        Err(Unplaced::Nothing)
     }
 }

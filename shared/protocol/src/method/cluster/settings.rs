@@ -1,10 +1,17 @@
 //! `[cluster]`: by which run patients are compared, and how groups of them are looked for.
 
+use super::coordinator::Cluster;
+use crate::cohort::Grids;
 use crate::cohort::{CohortSpecification, FeatureKind, OutcomeKind};
 use crate::document::{Section, narrow};
 use crate::limits::{CLUSTER_COORDINATES_MAX, CLUSTER_SAMPLES_MAX, CLUSTERS_MAX};
 use crate::method::neighbours::settings::{self, By};
+use crate::method::room::{MethodSettings, Reading};
+use crate::method::terms::{Beginning, Needs};
 use crate::name::RunId;
+use privacy::Permission;
+use similarity::numeric::precision::Precision;
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 /// Starts of the search for each number of clusters; the best counts.
@@ -49,7 +56,7 @@ impl ClusterSettings {
     }
 
     /// Reads the table `cluster`.
-    pub(crate) fn read(section: &mut Section<'_, '_>) -> Option<Self> {
+    fn table(section: &mut Section<'_, '_>) -> Option<Self> {
         let run = settings::earlier_run(section);
         if !section.has("coordinates") {
             section.required::<u64>("coordinates");
@@ -91,6 +98,41 @@ impl ClusterSettings {
     #[must_use]
     pub fn rows_max(&self) -> usize {
         self.clusters() * (STARTS + SAMPLE_STARTS * self.samples as usize)
+    }
+}
+
+impl MethodSettings for ClusterSettings {
+    type Stages = Cluster;
+    const IS_OF_ALL: bool = false;
+
+    fn read(root: &mut Section<'_, '_>, _: &Reading<'_>) -> Option<Self> {
+        root.required_table("cluster", Self::table)
+    }
+
+    /// Groups are summed whole.
+    fn precisely(self, _: Precision) -> Self {
+        self
+    }
+
+    fn alone(self) -> Self {
+        self
+    }
+
+    fn grids(&self, _: &CohortSpecification) -> Grids {
+        Grids::default()
+    }
+
+    /// Every centre is a place of which it is asked who is near.
+    fn needs(&self) -> Needs {
+        Needs {
+            permissions: BTreeSet::from([Permission::Clusters]),
+            queries: self.clusters() as u64,
+            ..Needs::nothing()
+        }
+    }
+
+    fn begin(&self, beginning: &Beginning) -> Cluster {
+        Cluster::new(self, beginning)
     }
 }
 

@@ -6,6 +6,7 @@ use super::message::{Answer, FamilyCounts, Judging, Request};
 use super::model::Model;
 use super::settings::{CompareSettings, Family};
 use super::{judging, pooling};
+use crate::assessment::Assessment;
 use crate::cohort::{CohortSpecification, Grids, MissingShare};
 use crate::exchange::{Asking, Closed, Course, Stage, Turn};
 use crate::failure::{Code, Failure};
@@ -13,6 +14,7 @@ use crate::message::{self, Totals};
 use crate::method::forest::growing::{Cuts, Grown, Shares};
 use crate::method::regression::fitting::Fitting;
 use crate::method::regression::message::Evaluating;
+use crate::method::room::MethodSettings;
 use crate::method::{Beginning, judges_in_words};
 use crate::progress::Ending;
 use crate::stage::preparing::{Preparable, Preparation, Prepared};
@@ -116,6 +118,11 @@ impl Compare {
             State::Growing(shares) => shares.as_ref(),
             State::Judging(judge) => judge.as_ref(),
         }
+    }
+
+    /// There is no last word of each site.
+    pub(crate) fn assessment(&self) -> Option<&Assessment> {
+        None
     }
 
     /// Takes the answers of a closed exchange.
@@ -227,7 +234,7 @@ impl Compare {
         }
         let (settings, cohort) = (&self.settings, &self.cohort);
         let cuts = Cuts::of(
-            &settings.grids(cohort),
+            &MethodSettings::grids(settings, cohort),
             cohort.features.len(),
             &prepared.counts,
         )?;
@@ -308,7 +315,7 @@ impl Asking for Judge {
 
 impl Preparable for CompareSettings {
     fn grids(&self, cohort: &CohortSpecification) -> Grids {
-        Self::grids(self, cohort)
+        MethodSettings::grids(self, cohort)
     }
 
     fn multiplies(&self) -> bool {

@@ -5,7 +5,9 @@ use super::settings::Family;
 use crate::assessment::{ErrorMeasure, EvaluationCounts};
 use crate::message::forest;
 use crate::message::regression::Evaluating;
+use crate::method::room::{MethodAnswer, Question};
 use ndarray::Array2;
+use privacy::Disclosure;
 use privacy::sums::{Number, Summand};
 use privacy::{Content, ErrorSums, Errors, Paired, Table};
 pub use similarity::judge::paired::PairedSums;
@@ -97,51 +99,66 @@ impl FamilyCounts {
     }
 }
 
-impl Request {
-    /// The kind of message that answers it.
-    pub(crate) fn answer_kind(&self) -> &'static str {
+impl Question for Request {
+    fn answer_kind(&self) -> &'static str {
         match self {
             Self::Judge(_) => COMPARISON,
         }
     }
 
-    /// The metrics under which it has patients compared.
-    #[must_use]
-    pub fn metrics(&self) -> Vec<&Array2<f64>> {
-        match self {
-            Self::Judge(judging) => judging.metrics.iter().collect(),
-        }
+    fn rounds(&self) -> u64 {
+        0
+    }
+
+    fn builds_on_preparation(&self) -> bool {
+        true
+    }
+
+    fn leaves_state(&self) -> bool {
+        false
     }
 
     /// The regressions by which it has them compared, or predicted.
-    #[must_use]
-    pub fn points(&self) -> Vec<&Evaluating> {
+    fn points(&self) -> Vec<&Evaluating> {
         match self {
             Self::Judge(judging) => judging.regressions.iter().collect(),
         }
     }
+
+    /// The metrics under which it has patients compared.
+    fn metrics(&self) -> Vec<&Array2<f64>> {
+        match self {
+            Self::Judge(judging) => judging.metrics.iter().collect(),
+        }
+    }
 }
 
-impl Answer {
-    pub(crate) fn kind(&self) -> &'static str {
+impl Disclosure for Answer {
+    fn kind(&self) -> &'static str {
         match self {
             Self::Judged(_) => COMPARISON,
         }
     }
 
-    pub(crate) fn shape(&self) -> String {
+    fn shape(&self) -> String {
         match self {
             Self::Judged(families) => format!("tables and errors of {} families", families.len()),
         }
     }
 
-    pub(crate) fn content(&mut self) -> Vec<Content<'_>> {
+    fn content(&mut self) -> Vec<Content<'_>> {
         match self {
             Self::Judged(families) => {
                 let content = families.iter_mut().flat_map(FamilyCounts::content);
                 content.collect()
             }
         }
+    }
+}
+
+impl MethodAnswer for Answer {
+    fn metric(&self) -> Option<&Array2<f64>> {
+        None
     }
 }
 

@@ -2,7 +2,10 @@
 
 use super::message::FamilyCounts;
 use super::settings::Family;
+use crate::cohort::{CohortSpecification, Value};
 use crate::exchange::Course;
+use crate::method::Unplaced;
+use crate::method::room::MethodModel;
 
 /// How well each family predicts held-out patients.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,18 +33,27 @@ pub struct Compared {
     pub off_by: u64,
 }
 
-impl Model {
-    /// It has no rounds of its own.
-    #[must_use]
-    pub fn course(&self) -> Course {
+impl MethodModel for Model {
+    fn course(&self) -> Course {
         Course::default()
     }
 
-    /// Withholds of the sum over the sites what the default rules demand of one.
-    pub(crate) fn publish(&mut self, start: u64) {
+    fn is_learnt(&self, _: bool) -> bool {
+        !self.families.is_empty()
+    }
+
+    fn publish(&mut self, start: u64) {
         for compared in &mut self.families {
             privacy::publish(compared.counts.content().into(), start);
             compared.off_by = compared.counts.counts.rounded_to.max(1) - 1;
         }
+    }
+
+    fn coordinates(&self, _: &CohortSpecification) -> usize {
+        0
+    }
+
+    fn place(&self, _: &CohortSpecification, _: &[Vec<Value>]) -> Result<Vec<Vec<f64>>, Unplaced> {
+        Err(Unplaced::Nothing)
     }
 }

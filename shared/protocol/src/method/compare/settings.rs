@@ -1,13 +1,18 @@
 //! `[compare]`: which similarities are compared, and how those that are learnt are learnt.
 
+use super::coordinator::Compare;
+use crate::cohort;
 use crate::cohort::{CohortSpecification, Feature, Grids, OutcomeKind, OutcomeSpecification};
 use crate::document::{Section, narrow};
 use crate::limits::{FOLDS_MAX, VALIDATION_FOLDS};
 use crate::method::forest::settings::{self as forests, ForestScope, ForestSettings};
 use crate::method::regression::settings::{self as regressions, RegressionSettings};
+use crate::method::room::{MethodSettings, Reading};
+use crate::method::terms::{Beginning, Needs};
 use crate::method::unpsl::settings::{UnpslSettings, Validation, check_rank};
 use privacy::{Permission, ValidationFacts};
 use similarity::learn::unpsl::{Centring, CorrelationScope};
+use similarity::numeric::precision::Precision;
 use std::collections::BTreeSet;
 
 /// Neighbours of a patient, where the job does not say.
@@ -237,7 +242,7 @@ pub struct CompareSettings {
 impl CompareSettings {
     /// Reads the tables `compare`, `unpsl`, `regression` and `forest`; the last three say how what is learnt is learnt, and every key
     /// has a default.
-    pub(crate) fn read(
+    fn tables(
         root: &mut Section<'_, '_>,
         outcome: Option<&OutcomeSpecification>,
         features: usize,
@@ -252,7 +257,7 @@ impl CompareSettings {
         })?;
         let mut unpsl = root.table_or_nothing("unpsl", |section| {
             foreign(section, &NOT_OF_UNPSL);
-            UnpslSettings::read(section)
+            UnpslSettings::table(section)
         })?;
         if unpsl.selection.is_some() {
             let wanted = "one value of each key: nothing is chosen in the folds of a comparison";
@@ -266,7 +271,7 @@ impl CompareSettings {
         let mut regression = root.table_or_nothing("regression", |section| {
             foreign(section, &NOT_OF_REGRESSION);
             limited = section.has("round_limit");
-            RegressionSettings::read(section)
+            RegressionSettings::table(section)
         })?;
         regression.parts = folds;
         // Nobody reads a coefficient: what weighs a distance also predicts.
@@ -276,7 +281,7 @@ impl CompareSettings {
         }
         let forest = root.table_or_nothing("forest", |section| {
             foreign(section, &NOT_OF_FOREST);
-            let forest = forests::read(section, features, sites);
+            let forest = forests::table(section, features, sites);
             ForestSettings {
                 scope: ForestScope::Local,
                 ..forest
@@ -290,16 +295,6 @@ impl CompareSettings {
             regression,
             forest,
         })
-    }
-
-    /// On one cohort alone.
-    pub(crate) fn alone(mut self) -> Self {
-        let alone = self.families.into_iter().map(Family::alone);
-        let families: BTreeSet<Family> = alone.collect();
-        self.families = families.into_iter().collect();
-        self.regression = self.regression.alone();
-        self.unpsl = self.unpsl.alone();
-        self
     }
 
     /// Whether it is among those that are compared.
@@ -369,19 +364,61 @@ impl CompareSettings {
             rounds: 0,
         })
     }
+}
 
-    /// What the sites count.
-    #[must_use]
-    pub fn grids(&self, cohort: &CohortSpecification) -> Grids {
+impl MethodSettings for CompareSettings {
+    type Stages = Compare;
+    const IS_OF_ALL: bool = false;
+
+    fn read(root: &mut Section<'_, '_>, at: &Reading<'_>) -> Option<Self> {
+        let settings = Self::tables(root, at.outcome, at.features.len(), at.sites)?;
+        if let Some(outcome) = at.outcome {
+            cohort::lines_alone(root, at.features);
+            check(root, &settings, outcome, at.features, at.sites);
+        }
+        Some(settings)
+    }
+
+    fn precisely(self, precision: Precision) -> Self {
+        Self {
+            unpsl: self.unpsl.precisely(precision),
+            regression: self.regression.precisely(precision),
+            ..self
+        }
+    }
+
+    fn alone(self) -> Self {
+        let alone = self.families.into_iter().map(Family::alone);
+        let families: BTreeSet<Family> = alone.collect();
+        Self {
+            families: families.into_iter().collect(),
+            unpsl: self.unpsl.alone(),
+            regression: self.regression.alone(),
+            ..self
+        }
+    }
+
+    fn grids(&self, cohort: &CohortSpecification) -> Grids {
         match (self.grows_in_common(), self.fits_regressions()) {
             // Every number, those that the others need among them.
             (true, _) => forests::grids_in_common(cohort),
             (false, true) => self.regression.grids(cohort),
-            (false, false) => Grids {
-                columns: cohort.grids_of_quartiles(),
-                events: None,
-            },
+            (false, false) => self.unpsl.grids(cohort),
         }
+    }
+
+    /// What is learnt needs what it needs by itself.
+    fn needs(&self) -> Needs {
+        Needs {
+            permissions: self.permissions(),
+            rounds: self.rounds(),
+            validation: self.validation(),
+            ..Needs::nothing()
+        }
+    }
+
+    fn begin(&self, beginning: &Beginning) -> Compare {
+        Compare::new(self, beginning)
     }
 }
 
@@ -424,7 +461,7 @@ fn foreign(section: &Section<'_, '_>, keys: &[(&str, &str)]) {
 }
 
 /// Reports what a comparison needs that the outcome does not declare.
-pub(crate) fn check(
+fn check(
     root: &mut Section<'_, '_>,
     settings: &CompareSettings,
     outcome: &OutcomeSpecification,

@@ -11,11 +11,13 @@ use super::model::Model;
 use super::settings::{ForestScope, ForestSettings};
 use crate::assessment::Assessment;
 use crate::checks::{histograms, unexpected};
+use crate::cohort::MissingShare;
 use crate::cohort::{CohortSpecification, Grids};
 use crate::exchange::{Asking, Closed, Course, Stage, Turn};
 use crate::failure::Failure;
 use crate::message;
 use crate::method::Beginning;
+use crate::method::room::MethodSettings;
 use crate::progress::Ending;
 use crate::stage::assessing::{Assessed, Assessing};
 use crate::stage::pooling;
@@ -107,6 +109,11 @@ impl Forest {
             State::Growing(shares) => shares,
             State::Judging(assessing) => assessing,
         }
+    }
+
+    /// No moments are pooled.
+    pub(crate) fn missing(&self) -> &[MissingShare] {
+        &[]
     }
 
     /// Takes the answers of a closed exchange.

@@ -1,6 +1,11 @@
 //! What coordinator and site say to each other of forests.
 
 use crate::assessment::ASSESSMENT;
+use crate::method::regression::message::Evaluating;
+use crate::method::room::{MethodAnswer, Question};
+use ndarray::Array2;
+use privacy::Disclosure;
+use privacy::sums::{Number, Summand};
 use privacy::{Content, TerminalNode};
 pub use similarity::learn::forest::Side;
 pub use similarity::learn::forest::trees::table::{
@@ -10,6 +15,9 @@ use std::sync::Arc;
 
 /// The kind of message that carries trees.
 pub(crate) const TREES: &str = "trees";
+
+/// Kinds of message that add up over the sites: none.
+pub(crate) const SUMMED_KINDS: [&str; 0] = [];
 
 /// What the coordinator asks of a site.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,9 +82,8 @@ impl Trees {
     }
 }
 
-impl Request {
-    /// The kind of message that answers it.
-    pub(crate) fn answer_kind(&self) -> &'static str {
+impl Question for Request {
+    fn answer_kind(&self) -> &'static str {
         match self {
             Self::GrowOwn | Self::Judge(_) => ASSESSMENT,
             Self::Grow(_) => TREES,
@@ -84,40 +91,63 @@ impl Request {
     }
 
     /// The rounds that its answer costs.
-    pub(crate) fn rounds(&self) -> u64 {
+    fn rounds(&self) -> u64 {
         match self {
             Self::Grow(_) => 1,
             Self::GrowOwn | Self::Judge(_) => 0,
         }
     }
 
+    fn builds_on_preparation(&self) -> bool {
+        false
+    }
+
     /// Whether a site that answered it is ready for what comes after.
-    pub(crate) fn leaves_state(&self) -> bool {
+    fn leaves_state(&self) -> bool {
         match self {
             Self::Grow(_) => true,
             Self::GrowOwn | Self::Judge(_) => false,
         }
     }
+
+    fn points(&self) -> Vec<&Evaluating> {
+        Vec::new()
+    }
+
+    fn metrics(&self) -> Vec<&Array2<f64>> {
+        Vec::new()
+    }
 }
 
-impl Answer {
-    pub(crate) fn kind(&self) -> &'static str {
+impl Disclosure for Answer {
+    fn kind(&self) -> &'static str {
         match self {
             Self::Grown(_) => TREES,
         }
     }
 
-    pub(crate) fn shape(&self) -> String {
+    fn shape(&self) -> String {
         match self {
             Self::Grown(trees) => format!("{} trees, {} nodes", trees.trees.len(), trees.nodes()),
         }
     }
 
-    pub(crate) fn content(&mut self) -> Vec<Content<'_>> {
+    fn content(&mut self) -> Vec<Content<'_>> {
         match self {
             Self::Grown(trees) => vec![trees.content()],
         }
     }
+}
+
+impl MethodAnswer for Answer {
+    fn metric(&self) -> Option<&Array2<f64>> {
+        None
+    }
+}
+
+impl Summand for Answer {
+    /// Trees do not add up.
+    fn numbers(&mut self, _: &mut dyn FnMut(Number<'_>)) {}
 }
 
 /// A terminal node as the release rules see it.

@@ -2,7 +2,13 @@
 
 use super::assembly::assemble;
 use super::message::Trees;
+use super::placing::Placer;
 use crate::cohort::CohortSpecification;
+use crate::cohort::Value;
+use crate::exchange::Course;
+use crate::method::room::MethodModel;
+use crate::method::{Unplaced, placed};
+use similarity::compare::proximity::places;
 use similarity::learn::forest::Forest;
 use similarity::learn::forest::trees::format::FormatError;
 use std::sync::Arc;
@@ -43,5 +49,35 @@ impl CommonForest {
     /// [`FormatError`] where it is not a forest of such a cohort.
     pub fn to_bytes(&self, cohort: &CohortSpecification) -> Result<Vec<u8>, FormatError> {
         Ok(self.assembled(cohort)?.to_bytes())
+    }
+}
+
+impl MethodModel for Model {
+    fn course(&self) -> Course {
+        Course::default()
+    }
+
+    fn is_learnt(&self, assessed: bool) -> bool {
+        self.forest.is_some() || assessed
+    }
+
+    /// Every number of it is one over all patients, or of a gate of its own.
+    fn publish(&mut self, _: u64) {}
+
+    fn coordinates(&self, cohort: &CohortSpecification) -> usize {
+        match self.forest {
+            Some(_) => places::coordinates(cohort.features.len()),
+            None => 0,
+        }
+    }
+
+    fn place(
+        &self,
+        cohort: &CohortSpecification,
+        patients: &[Vec<Value>],
+    ) -> Result<Vec<Vec<f64>>, Unplaced> {
+        let common = self.forest.as_ref().ok_or(Unplaced::Nothing)?;
+        let placer = Placer::new(common, cohort).map_err(|_| Unplaced::Nothing)?;
+        placed(patients, |patient| placer.place(patient))
     }
 }

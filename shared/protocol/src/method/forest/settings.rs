@@ -1,12 +1,19 @@
 //! `[forest]`: the settings of forests.
 
+use super::coordinator::Forest;
+use crate::cohort;
 use crate::cohort::{
     CohortSpecification, Feature, FeatureKind, Grids, OutcomeKind, OutcomeSpecification,
 };
 use crate::document::{Section, narrow};
 use crate::limits::{EVENT_TIMES_MAX, FOREST_FEATURES_MAX, TREES_MAX};
+use crate::method::room::{MethodSettings, Reading};
+use crate::method::terms::{Beginning, Needs};
+use privacy::Permission;
 use similarity::compare::proximity::kernel::Kernel;
 use similarity::learn::forest::{self, SplitSearch};
+use similarity::numeric::precision::Precision;
+use std::collections::BTreeSet;
 
 /// Cut points of a numeric feature in a federated forest at most.
 pub const CUTS: usize = 31;
@@ -119,7 +126,11 @@ impl Proximity {
 }
 
 /// Reads `[forest]`, every key of which has a default.
-pub(crate) fn read(section: &mut Section<'_, '_>, features: usize, sites: usize) -> ForestSettings {
+pub(crate) fn table(
+    section: &mut Section<'_, '_>,
+    features: usize,
+    sites: usize,
+) -> ForestSettings {
     let splits = [("best", SplitSearch::Best), ("random", SplitSearch::Random)];
     let weights = [
         ("equal", ClassWeighting::Equal),
@@ -179,7 +190,7 @@ fn node_size(section: &mut Section<'_, '_>, scope: ForestScope) -> Option<u32> {
 }
 
 /// Reports what a forest needs that the outcome or a feature does not declare.
-pub(crate) fn check(
+fn check(
     root: &mut Section<'_, '_>,
     settings: &ForestSettings,
     outcome: &OutcomeSpecification,
@@ -236,16 +247,58 @@ pub(crate) fn grids_in_common(cohort: &CohortSpecification) -> Grids {
     }
 }
 
-impl ForestSettings {
-    /// What the sites count: every number of a federated forest, for its cut points, and the times of events.
-    #[must_use]
-    pub fn grids(&self, cohort: &CohortSpecification) -> Grids {
+impl MethodSettings for ForestSettings {
+    type Stages = Forest;
+    const IS_OF_ALL: bool = false;
+
+    fn read(root: &mut Section<'_, '_>, at: &Reading<'_>) -> Option<Self> {
+        let table =
+            |section: &mut Section<'_, '_>| Some(table(section, at.features.len(), at.sites));
+        let settings = root.required_table("forest", table)?;
+        if let Some(outcome) = at.outcome {
+            cohort::lines_alone(root, at.features);
+            check(root, &settings, outcome, at.features);
+        }
+        Some(settings)
+    }
+
+    /// Counts and trees are whole.
+    fn precisely(self, _: Precision) -> Self {
+        self
+    }
+
+    fn alone(self) -> Self {
+        Self {
+            scope: ForestScope::Local,
+            ..self
+        }
+    }
+
+    fn grids(&self, cohort: &CohortSpecification) -> Grids {
         match self.scope {
             ForestScope::Local => Grids::default(),
             ForestScope::Federated => grids_in_common(cohort),
         }
     }
 
+    /// Trees that leave are a round; a forest that stays asks for none.
+    fn needs(&self) -> Needs {
+        match self.scope {
+            ForestScope::Local => Needs::nothing(),
+            ForestScope::Federated => Needs {
+                permissions: BTreeSet::from([Permission::Forests]),
+                rounds: 1,
+                ..Needs::nothing()
+            },
+        }
+    }
+
+    fn begin(&self, beginning: &Beginning) -> Forest {
+        Forest::new(self, beginning)
+    }
+}
+
+impl ForestSettings {
     /// The settings of the mathematics for `trees` trees on such an outcome.
     #[must_use]
     pub fn growing(&self, outcome: &similarity::cohort::Outcome, trees: u32) -> forest::Settings {

@@ -5,8 +5,10 @@ use super::judging;
 use super::message::{Answer, OctaveGrid, Request};
 use super::model::Model;
 use super::settings::{NeighboursSettings, SHARES};
+use crate::assessment::Assessment;
 use crate::checks::unexpected;
 use crate::cohort::CohortSpecification;
+use crate::cohort::MissingShare;
 use crate::exchange::{Asking, Closed, Course, Turn};
 use crate::failure::{Code, Failure};
 use crate::message;
@@ -41,6 +43,21 @@ impl Neighbours {
     /// The settings.
     pub(crate) fn settings(&self) -> &NeighboursSettings {
         &self.settings
+    }
+
+    /// What is asked at present.
+    pub(crate) fn asking(&self) -> &dyn Asking {
+        self
+    }
+
+    /// No moments are pooled.
+    pub(crate) fn missing(&self) -> &[MissingShare] {
+        &[]
+    }
+
+    /// There is no last word of each site.
+    pub(crate) fn assessment(&self) -> Option<&Assessment> {
+        None
     }
 
     /// Takes the answers of a closed exchange.

@@ -2,8 +2,11 @@
 //! for all.
 
 use super::settings::SHARES;
-use privacy::Content;
+use crate::method::regression::message::Evaluating;
+use crate::method::room::{MethodAnswer, Question};
+use ndarray::Array2;
 use privacy::sums::{Number, Summand};
+use privacy::{Content, Disclosure};
 pub use similarity::uses::microaggregation::{Closeness, Group, OctaveGrid, parted};
 use std::sync::Arc;
 
@@ -50,25 +53,44 @@ impl Alike {
     }
 }
 
-impl Request {
-    /// The kind of message that answers it.
-    pub(crate) fn answer_kind(&self) -> &'static str {
+impl Question for Request {
+    fn answer_kind(&self) -> &'static str {
         match self {
             Self::Measure => DISTANCES,
             Self::Count(_) => ALIKE,
         }
     }
+
+    fn rounds(&self) -> u64 {
+        0
+    }
+
+    fn builds_on_preparation(&self) -> bool {
+        false
+    }
+
+    fn leaves_state(&self) -> bool {
+        false
+    }
+
+    fn points(&self) -> Vec<&Evaluating> {
+        Vec::new()
+    }
+
+    fn metrics(&self) -> Vec<&Array2<f64>> {
+        Vec::new()
+    }
 }
 
-impl Answer {
-    pub(crate) fn kind(&self) -> &'static str {
+impl Disclosure for Answer {
+    fn kind(&self) -> &'static str {
         match self {
             Self::Distances(_) => DISTANCES,
             Self::Alike(_) => ALIKE,
         }
     }
 
-    pub(crate) fn shape(&self) -> String {
+    fn shape(&self) -> String {
         match self {
             Self::Distances(counts) => format!("{} counts", counts.len()),
             Self::Alike(all) => {
@@ -81,7 +103,7 @@ impl Answer {
     }
 
     /// Every count by itself, and what those of two radii differ by.
-    pub(crate) fn content(&mut self) -> Vec<Content<'_>> {
+    fn content(&mut self) -> Vec<Content<'_>> {
         let counts = match self {
             Self::Distances(counts) => counts.clone(),
             Self::Alike(all) => {
@@ -97,6 +119,12 @@ impl Answer {
             }
         };
         vec![Content::Groups(counts)]
+    }
+}
+
+impl MethodAnswer for Answer {
+    fn metric(&self) -> Option<&Array2<f64>> {
+        None
     }
 }
 

@@ -6,3 +6,9 @@ mod judging;
 pub mod message;
 pub mod model;
 pub mod settings;
+
+// By these names the list of methods knows what is here.
+pub(crate) use coordinator::Neighbours as Stages;
+pub(crate) use message::{Answer, Request, SUMMED_KINDS};
+pub(crate) use model::Model;
+pub(crate) use settings::NeighboursSettings as Settings;

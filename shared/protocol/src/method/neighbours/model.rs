@@ -3,7 +3,10 @@
 pub use super::message::Alike;
 use super::settings::SHARES;
 use crate::cohort::OutcomeKind;
+use crate::cohort::{CohortSpecification, Value};
 use crate::exchange::Course;
+use crate::method::Unplaced;
+use crate::method::room::MethodModel;
 pub use similarity::uses::cases::Interval;
 use similarity::uses::cases::{mean_of_sums, rate, wilson};
 
@@ -36,12 +39,6 @@ impl Model {
     pub fn queries(&self) -> impl Iterator<Item = &[Alike]> {
         self.alike.chunks(SHARES.len())
     }
-
-    /// It has no rounds.
-    #[must_use]
-    pub fn course(&self) -> Course {
-        Course::default()
-    }
 }
 
 impl Alike {
@@ -67,5 +64,26 @@ impl Alike {
             }
             _ => None,
         }
+    }
+}
+
+impl MethodModel for Model {
+    fn course(&self) -> Course {
+        Course::default()
+    }
+
+    fn is_learnt(&self, _: bool) -> bool {
+        !self.alike.is_empty()
+    }
+
+    /// Every number of it is one over all patients, or of a gate of its own.
+    fn publish(&mut self, _: u64) {}
+
+    fn coordinates(&self, _: &CohortSpecification) -> usize {
+        0
+    }
+
+    fn place(&self, _: &CohortSpecification, _: &[Vec<Value>]) -> Result<Vec<Vec<f64>>, Unplaced> {
+        Err(Unplaced::Nothing)
     }
 }

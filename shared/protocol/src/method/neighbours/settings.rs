@@ -1,12 +1,19 @@
 //! `[neighbours]`: by which run patients are compared, and about whom it is asked.
 
+use super::coordinator::Neighbours;
+use crate::cohort::Grids;
 use crate::cohort::{CohortSpecification, OutcomeKind, Value};
 use crate::document::Section;
 use crate::limits::{QUERIES_MAX, QUERY_NUMBERS_MAX};
 use crate::method::regression::placing::has_anchor;
+use crate::method::room::{MethodSettings, Reading};
+use crate::method::terms::{Beginning, Needs};
 use crate::method::{Model, Unplaced};
 use crate::name::RunId;
+use privacy::Permission;
 use similarity::compare::REASONS;
+use similarity::numeric::precision::Precision;
+use std::collections::BTreeSet;
 
 /// Who is alike: the nearest so many of a hundred pairs of patients of one site. Nobody chooses other radii.
 pub const SHARES: [u32; 3] = [5, 10, 20];
@@ -109,7 +116,7 @@ pub(crate) fn earlier_run(section: &mut Section<'_, '_>) -> Option<RunId> {
 
 impl NeighboursSettings {
     /// Reads the table `neighbours`.
-    pub(crate) fn read(section: &mut Section<'_, '_>) -> Option<Self> {
+    fn table(section: &mut Section<'_, '_>) -> Option<Self> {
         let run = earlier_run(section);
         let queries = section.required::<Vec<Vec<f64>>>("queries");
         if let Some(queries) = &queries {
@@ -133,6 +140,40 @@ impl NeighboursSettings {
             run: run?,
             queries: queries?,
         })
+    }
+}
+
+impl MethodSettings for NeighboursSettings {
+    type Stages = Neighbours;
+    const IS_OF_ALL: bool = false;
+
+    fn read(root: &mut Section<'_, '_>, _: &Reading<'_>) -> Option<Self> {
+        root.required_table("neighbours", Self::table)
+    }
+
+    /// Counts are whole.
+    fn precisely(self, _: Precision) -> Self {
+        self
+    }
+
+    fn alone(self) -> Self {
+        self
+    }
+
+    fn grids(&self, _: &CohortSpecification) -> Grids {
+        Grids::default()
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            permissions: BTreeSet::from([Permission::Neighbours]),
+            queries: self.queries.len() as u64,
+            ..Needs::nothing()
+        }
+    }
+
+    fn begin(&self, beginning: &Beginning) -> Neighbours {
+        Neighbours::new(self, beginning)
     }
 }
 

@@ -11,6 +11,7 @@ use crate::exchange::{Asking, Closed, Course, Stage, Turn};
 use crate::failure::{Code, Failure};
 use crate::message::{self, Totals};
 use crate::method::Beginning;
+use crate::method::room::MethodSettings;
 use crate::progress::Ending;
 use crate::stage::assessing::{Assessed, Assessing};
 use crate::stage::preparing::{Preparable, Preparation};
@@ -172,7 +173,7 @@ impl Assessed for Common {
 
 impl Preparable for RegressionSettings {
     fn grids(&self, cohort: &CohortSpecification) -> Grids {
-        Self::grids(self, cohort)
+        MethodSettings::grids(self, cohort)
     }
 
     fn multiplies(&self) -> bool {

@@ -8,6 +8,7 @@ use crate::cohort::CohortSpecification;
 use crate::failure::Failure;
 use crate::message;
 use ndarray::Array2;
+use privacy::Disclosure;
 
 /// An answer of the shape of `blank`, which a site with `patients` can give.
 pub(super) fn answer(

@@ -1,8 +1,10 @@
 //! What coordinator and site say to each other in a run of regression. Every answer is a sum over patients.
 
 use crate::assessment::ASSESSMENT;
-use privacy::Content;
+use crate::method::room::{MethodAnswer, Question};
+use ndarray::Array2;
 use privacy::sums::{Number, Summand};
+use privacy::{Content, Disclosure};
 pub use similarity::learn::regression::sums::Sums;
 use std::sync::Arc;
 
@@ -65,15 +67,6 @@ pub enum Answer {
 }
 
 impl Request {
-    /// The kind of message that answers it.
-    pub(crate) fn answer_kind(&self) -> &'static str {
-        match self {
-            Self::Evaluate(_) => LIKELIHOOD,
-            Self::Test(_) => PROPORTIONALITY,
-            Self::Finish(_) => ASSESSMENT,
-        }
-    }
-
     /// Where something is wanted.
     pub(crate) fn point(&self) -> &Evaluating {
         match self {
@@ -81,25 +74,60 @@ impl Request {
             Self::Finish(finishing) => &finishing.point,
         }
     }
+}
+
+impl Question for Request {
+    fn answer_kind(&self) -> &'static str {
+        match self {
+            Self::Evaluate(_) => LIKELIHOOD,
+            Self::Test(_) => PROPORTIONALITY,
+            Self::Finish(_) => ASSESSMENT,
+        }
+    }
 
     /// The rounds that its answer costs.
-    pub(crate) fn rounds(&self) -> u64 {
+    fn rounds(&self) -> u64 {
         match self {
             Self::Evaluate(_) | Self::Test(_) => 1,
             Self::Finish(_) => 0,
         }
     }
+
+    fn builds_on_preparation(&self) -> bool {
+        true
+    }
+
+    fn leaves_state(&self) -> bool {
+        false
+    }
+
+    fn points(&self) -> Vec<&Evaluating> {
+        vec![self.point()]
+    }
+
+    fn metrics(&self) -> Vec<&Array2<f64>> {
+        Vec::new()
+    }
 }
 
 impl Answer {
-    pub(crate) fn kind(&self) -> &'static str {
+    /// The sums.
+    pub(crate) fn into_sums(self) -> Sums {
+        match self {
+            Self::Likelihood(sums) | Self::Proportionality(sums) => sums,
+        }
+    }
+}
+
+impl Disclosure for Answer {
+    fn kind(&self) -> &'static str {
         match self {
             Self::Likelihood(_) => LIKELIHOOD,
             Self::Proportionality(_) => PROPORTIONALITY,
         }
     }
 
-    pub(crate) fn shape(&self) -> String {
+    fn shape(&self) -> String {
         match self {
             Self::Likelihood(sums) | Self::Proportionality(sums) => {
                 format!("3 + {0} + {0} x {0}", sums.gradient.len())
@@ -107,17 +135,16 @@ impl Answer {
         }
     }
 
-    pub(crate) fn content(&mut self) -> Vec<Content<'_>> {
+    fn content(&mut self) -> Vec<Content<'_>> {
         match self {
             Self::Likelihood(_) | Self::Proportionality(_) => vec![Content::LocalUpdate],
         }
     }
+}
 
-    /// The sums.
-    pub(crate) fn into_sums(self) -> Sums {
-        match self {
-            Self::Likelihood(sums) | Self::Proportionality(sums) => sums,
-        }
+impl MethodAnswer for Answer {
+    fn metric(&self) -> Option<&Array2<f64>> {
+        None
     }
 }
 

@@ -1,7 +1,11 @@
 //! What a run of regression leaves to its operator.
 
+use super::placing;
 use crate::cohort::Feature;
+use crate::cohort::{CohortSpecification, Value};
 use crate::exchange::{Course, count};
+use crate::method::room::MethodModel;
+use crate::method::{Unplaced, placed};
 use similarity::cohort::spline::curve;
 pub use similarity::learn::regression::exponential::HazardStep;
 pub use similarity::learn::regression::hazards::ProportionalityTest;
@@ -331,6 +335,38 @@ impl Model {
         match self.family {
             Family::Cox(_) | Family::Exponential { .. } => true,
             Family::Linear | Family::Logistic => false,
+        }
+    }
+}
+
+impl MethodModel for Model {
+    fn course(&self) -> Course {
+        Self::course(self)
+    }
+
+    fn is_learnt(&self, _: bool) -> bool {
+        !self.coefficients.is_empty()
+    }
+
+    /// Every number of it is one over all patients, or of a gate of its own.
+    fn publish(&mut self, _: u64) {}
+
+    fn coordinates(&self, cohort: &CohortSpecification) -> usize {
+        match self.coefficients.is_empty() {
+            true => 0,
+            false => cohort.features.len(),
+        }
+    }
+
+    /// A curve is known by its knots, and patients of elsewhere are placed by straight lines alone.
+    fn place(
+        &self,
+        cohort: &CohortSpecification,
+        patients: &[Vec<Value>],
+    ) -> Result<Vec<Vec<f64>>, Unplaced> {
+        match self.splines.is_empty() {
+            true => placed(patients, |patient| placing::place(self, cohort, patient)),
+            false => Err(Unplaced::Nothing),
         }
     }
 }

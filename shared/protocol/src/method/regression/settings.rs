@@ -1,11 +1,16 @@
 //! `[regression]`: the settings of a regression.
 
+use super::coordinator::Regression;
 use crate::cohort::{CohortSpecification, Grids, OutcomeKind, OutcomeSpecification};
 use crate::document::{Section, narrow};
 use crate::limits::{LAMBDA_MAX, PARAMETERS_SHARE_MAX, REGRESSION_CELLS_MAX};
+use crate::method::room::{MethodSettings, Reading};
+use crate::method::terms::{Beginning, Needs};
+use privacy::Permission;
 use similarity::learn::regression::selection::Criterion;
 use similarity::learn::regression::{Model, Ridge, Ties};
 use similarity::numeric::precision::Precision;
+use std::collections::BTreeSet;
 
 /// The rule by which a regression itself predicts.
 pub const REGRESSION_RULE: &str = "regression";
@@ -110,7 +115,7 @@ fn ridges(section: &mut Section<'_, '_>) -> (Ridge, Ridge) {
 
 impl RegressionSettings {
     /// Reads the table `regression`, every key of which has a default.
-    pub(crate) fn read(section: &mut Section<'_, '_>) -> Self {
+    pub(crate) fn table(section: &mut Section<'_, '_>) -> Self {
         let (ridge, weights) = ridges(section);
         let criteria = [
             ("none", None),
@@ -146,17 +151,6 @@ impl RegressionSettings {
         }
     }
 
-    /// On one cohort alone.
-    pub(crate) fn alone(self) -> Self {
-        Self {
-            is_alone: true,
-            precision: Precision::Exact,
-            // Nobody counts what one cohort tells itself.
-            round_limit: ALONE,
-            ..self
-        }
-    }
-
     /// The regression of an outcome of this kind, where every cell has an event; none of more than two classes.
     #[must_use]
     pub fn model(&self, kind: &OutcomeKind) -> Option<Model> {
@@ -169,15 +163,6 @@ impl RegressionSettings {
             OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } => {
                 (kind.classes().len() == 2).then_some(Model::Logistic)
             }
-        }
-    }
-
-    /// What the sites count: values, from which quartiles and knots follow.
-    #[must_use]
-    pub fn grids(&self, cohort: &CohortSpecification) -> Grids {
-        Grids {
-            columns: cohort.grids_of_quantiles(),
-            events: None,
         }
     }
 
@@ -217,6 +202,54 @@ impl RegressionSettings {
     #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
     pub fn allows_in_all(&self, coefficients: u64, patients: u64) -> bool {
         self.is_alone || coefficients as f64 <= PARAMETERS_SHARE_MAX * patients as f64
+    }
+}
+
+impl MethodSettings for RegressionSettings {
+    type Stages = Regression;
+    const IS_OF_ALL: bool = false;
+
+    fn read(root: &mut Section<'_, '_>, at: &Reading<'_>) -> Option<Self> {
+        let settings = root.required_table("regression", |section| Some(Self::table(section)))?;
+        if let Some(outcome) = at.outcome {
+            check(root, &settings, outcome);
+        }
+        Some(settings)
+    }
+
+    fn precisely(self, precision: Precision) -> Self {
+        Self { precision, ..self }
+    }
+
+    fn alone(self) -> Self {
+        Self {
+            is_alone: true,
+            precision: Precision::Exact,
+            // Nobody counts what one cohort tells itself.
+            round_limit: ALONE,
+            ..self
+        }
+    }
+
+    /// Values, from which quartiles and knots follow.
+    fn grids(&self, cohort: &CohortSpecification) -> Grids {
+        Grids {
+            columns: cohort.grids_of_quantiles(),
+            events: None,
+        }
+    }
+
+    /// What Newton's method needs at coefficients of 0 follows from second moments.
+    fn needs(&self) -> Needs {
+        Needs {
+            permissions: BTreeSet::from([Permission::SecondMoments]),
+            rounds: self.rounds(),
+            ..Needs::nothing()
+        }
+    }
+
+    fn begin(&self, beginning: &Beginning) -> Regression {
+        Regression::new(self, beginning)
     }
 }
 

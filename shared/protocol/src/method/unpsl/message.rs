@@ -1,7 +1,11 @@
 //! What coordinator and site say to each other in a run of UnPSL.
 
 use crate::assessment::ASSESSMENT;
+use crate::method::regression::message::Evaluating;
+use crate::method::room::{MethodAnswer, Question};
 use ndarray::Array2;
+use privacy::Disclosure;
+use privacy::sums::{Number, Summand};
 use privacy::{Content, HeldOutVotes};
 pub use similarity::learn::unpsl::Form;
 use similarity::learn::unpsl::{SiteDerivatives, ThresholdDerivatives};
@@ -274,9 +278,8 @@ impl Validating {
     }
 }
 
-impl Request {
-    /// The kind of message that answers it.
-    pub(crate) fn answer_kind(&self) -> &'static str {
+impl Question for Request {
+    fn answer_kind(&self) -> &'static str {
         match self {
             Self::Differentiate(_) => DERIVATIVES,
             Self::Round(_) => CONTRIBUTION,
@@ -286,7 +289,7 @@ impl Request {
     }
 
     /// The rounds that its answer costs: one a metric.
-    pub(crate) fn rounds(&self) -> u64 {
+    fn rounds(&self) -> u64 {
         match self {
             Self::Differentiate(asked) => asked.metrics.len() as u64,
             Self::Round(_) => 1,
@@ -295,18 +298,25 @@ impl Request {
         }
     }
 
+    fn builds_on_preparation(&self) -> bool {
+        true
+    }
+
     /// Whether a site that answered it is ready for what comes after: it keeps what moves its dual.
-    pub(crate) fn leaves_state(&self) -> bool {
+    fn leaves_state(&self) -> bool {
         match self {
             Self::Round(round) => matches!(round.centre, Centre::Dual(_)),
             Self::Differentiate(_) | Self::Validate(_) | Self::Finish(_) => false,
         }
     }
 
+    fn points(&self) -> Vec<&Evaluating> {
+        Vec::new()
+    }
+
     /// The metrics under which the question has the patients compared. A round's centre is none of them: it is where the
     /// local update is drawn to, and honest ones are far out; where the update comes to is judged before it leaves.
-    #[must_use]
-    pub fn metrics(&self) -> Vec<&Array2<f64>> {
+    fn metrics(&self) -> Vec<&Array2<f64>> {
         match self {
             Self::Differentiate(asked) => asked.metrics.iter().collect(),
             Self::Round(round) => vec![&round.consensus],
@@ -318,17 +328,8 @@ impl Request {
     }
 }
 
-impl Answer {
-    /// The metric that the answer was found at; it tells the gradient there.
-    #[must_use]
-    pub fn metric(&self) -> Option<&Array2<f64>> {
-        match self {
-            Self::Contribution(contribution) => Some(&contribution.matrix),
-            Self::Derivatives(_) | Self::Validated(_) => None,
-        }
-    }
-
-    pub(crate) fn kind(&self) -> &'static str {
+impl Disclosure for Answer {
+    fn kind(&self) -> &'static str {
         match self {
             Self::Derivatives(_) => DERIVATIVES,
             Self::Contribution(_) => CONTRIBUTION,
@@ -336,7 +337,7 @@ impl Answer {
         }
     }
 
-    pub(crate) fn shape(&self) -> String {
+    fn shape(&self) -> String {
         match self {
             Self::Derivatives(told) => {
                 let numbers = told.first().map_or(0, |one| one.triangles.ncols());
@@ -359,7 +360,7 @@ impl Answer {
         }
     }
 
-    pub(crate) fn content(&mut self) -> Vec<Content<'_>> {
+    fn content(&mut self) -> Vec<Content<'_>> {
         match self {
             Self::Derivatives(told) => told.iter().map(|_| Content::LocalUpdate).collect(),
             Self::Contribution(_) => vec![Content::LocalUpdate],
@@ -368,6 +369,56 @@ impl Answer {
                     .iter_mut()
                     .map(|votes| votes.iter_mut().collect());
                 of_one.map(Content::HeldOut).collect()
+            }
+        }
+    }
+}
+
+impl MethodAnswer for Answer {
+    /// The metric that the answer was found at; it tells the gradient there.
+    fn metric(&self) -> Option<&Array2<f64>> {
+        match self {
+            Self::Contribution(contribution) => Some(&contribution.matrix),
+            Self::Derivatives(_) | Self::Validated(_) => None,
+        }
+    }
+}
+
+impl Summand for Answer {
+    fn numbers(&mut self, visit: &mut dyn FnMut(Number<'_>)) {
+        match self {
+            Self::Derivatives(all) => {
+                for own in all {
+                    visit(Number::Real(&mut own.objective));
+                    own.threshold
+                        .iter_mut()
+                        .for_each(|one| visit(Number::Real(one)));
+                    own.triangles
+                        .iter_mut()
+                        .for_each(|one| visit(Number::Real(one)));
+                    for slope in own.slope.iter_mut().flatten() {
+                        visit(Number::Real(slope));
+                    }
+                }
+            }
+            Self::Contribution(own) => {
+                own.matrix
+                    .iter_mut()
+                    .for_each(|one| visit(Number::Real(one)));
+                visit(Number::Real(&mut own.objective));
+                // As small as the square of what is left.
+                if let Some(products) = &mut own.products {
+                    visit(Number::Measure(&mut products.update));
+                    visit(Number::Measure(&mut products.cross));
+                    visit(Number::Measure(&mut products.dual));
+                }
+            }
+            Self::Validated(candidates) => {
+                for votes in candidates.iter_mut().flatten().flatten() {
+                    visit(Number::Count(&mut votes.right));
+                    visit(Number::Count(&mut votes.wrong));
+                    visit(Number::Real(&mut votes.log_loss));
+                }
             }
         }
     }

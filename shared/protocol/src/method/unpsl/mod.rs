@@ -17,3 +17,9 @@ mod selection;
 pub mod settings;
 pub mod supervision;
 mod validation;
+
+// By these names the list of methods knows what is here.
+pub(crate) use coordinator::Unpsl as Stages;
+pub(crate) use message::{Answer, Request, SUMMED_KINDS};
+pub(crate) use model::Model;
+pub(crate) use settings::UnpslSettings as Settings;

@@ -1,6 +1,10 @@
 //! What a run of UnPSL leaves to its operator.
 
+use super::placing;
+use crate::cohort::{CohortSpecification, Value};
 use crate::exchange::{Course, count};
+use crate::method::room::MethodModel;
+use crate::method::{Unplaced, placed};
 use ndarray::Array2;
 use similarity::learn::unpsl::Form;
 
@@ -135,4 +139,29 @@ pub struct FeatureResult {
     pub scale: f64,
     /// Share of patients, over all sites, whose value is missing.
     pub missing_share: f64,
+}
+
+impl MethodModel for Model {
+    fn course(&self) -> Course {
+        Self::course(self)
+    }
+
+    fn is_learnt(&self, _: bool) -> bool {
+        !self.rounds.is_empty()
+    }
+
+    /// Every number of it is one over all patients, or of a gate of its own.
+    fn publish(&mut self, _: u64) {}
+
+    fn coordinates(&self, _: &CohortSpecification) -> usize {
+        self.metric.as_ref().map_or(0, |metric| metric.ncols())
+    }
+
+    fn place(
+        &self,
+        cohort: &CohortSpecification,
+        patients: &[Vec<Value>],
+    ) -> Result<Vec<Vec<f64>>, Unplaced> {
+        placed(patients, |patient| placing::place(self, cohort, patient))
+    }
 }

@@ -1,26 +1,26 @@
 //! `[unpsl]`: the settings of distributed UnPSL.
 
+mod candidates;
+
 use super::accelerated::Accelerated;
-use super::supervision::Supervision;
+use super::coordinator::Unpsl;
+use super::supervision::{self, Supervision};
 use super::validation;
 pub use super::validation::Validation;
-use crate::cohort::{Feature, OutcomeSpecification};
-use crate::document::{OneOrMore, Section, narrow};
-use crate::limits::{
-    CANDIDATES_MAX, FOLDS_MAX, LAMBDA_MAX, PENALTY_MAX, PENALTY_MIN, ROUNDS_MAX, THRESHOLD_MAX,
-    TOLERANCE_MAX,
-};
+use crate::cohort::{self, CohortSpecification, Feature, Grids, OutcomeSpecification};
+use crate::document::{Section, narrow};
+use crate::limits::{PENALTY_MAX, PENALTY_MIN, ROUNDS_MAX, TOLERANCE_MAX};
+use crate::method::room::{MethodSettings, Reading};
+use crate::method::terms::{Beginning, Needs};
 use crate::stage::preparing::Prepared;
+use candidates::{candidates, objective};
 use privacy::Permission;
 use similarity::learn::unpsl::Totals;
 use similarity::learn::unpsl::accelerated::{Knowledge, RelativeSparsity};
-use similarity::learn::unpsl::selection;
-use similarity::learn::unpsl::{
-    Centring, CorrelationScope, Form, Loss, PairWeights, Pairs, Settings, SiteWeights, Threshold,
-};
+use similarity::learn::unpsl::{Form, Loss, Settings, selection};
 use similarity::numeric::precision::Precision;
 use similarity::uses::neighbours::NeighbourRule;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
 /// What the accelerated consensus may leave of the objective.
 const TOLERANCE: f64 = 2e-7;
@@ -171,12 +171,6 @@ impl UnpslSettings {
         }
     }
 
-    /// On one cohort alone, where nobody is told a sum.
-    pub(crate) fn alone(mut self) -> Self {
-        self.objective.precision = Precision::Exact;
-        self
-    }
-
     /// What it asks of a site's policy. Rounds tell the second moments, also where the job pools no correlation: where all
     /// similarities are near 0, a gradient is linear in them. Local updates are not rounded.
     #[must_use]
@@ -234,7 +228,7 @@ impl UnpslSettings {
     }
 
     /// Reads the table `unpsl`.
-    pub(crate) fn read(section: &mut Section<'_, '_>) -> Self {
+    pub(crate) fn table(section: &mut Section<'_, '_>) -> Self {
         let tolerance = format!("a number above 0, at most {TOLERANCE_MAX}");
         let is_tolerance = |x: f64| x > 0.0 && x <= TOLERANCE_MAX;
         let penalty = format!("a number from {PENALTY_MIN:e} to {PENALTY_MAX:e}");
@@ -288,6 +282,54 @@ impl UnpslSettings {
     }
 }
 
+impl MethodSettings for UnpslSettings {
+    type Stages = Unpsl;
+    const IS_OF_ALL: bool = false;
+
+    fn read(root: &mut Section<'_, '_>, at: &Reading<'_>) -> Option<Self> {
+        let settings = root.required_table("unpsl", |section| Some(Self::table(section)))?;
+        if let Some(outcome) = at.outcome {
+            cohort::lines_alone(root, at.features);
+            check(root, outcome);
+            check_rank(root, &settings, at.features);
+            supervision::check(root, &settings, at.judgements.is_some());
+        }
+        Some(settings)
+    }
+
+    fn precisely(mut self, precision: Precision) -> Self {
+        self.objective.precision = precision;
+        self
+    }
+
+    /// Nobody hears a sum there.
+    fn alone(self) -> Self {
+        self.precisely(Precision::Exact)
+    }
+
+    fn grids(&self, cohort: &CohortSpecification) -> Grids {
+        Grids {
+            columns: cohort.grids_of_quartiles(),
+            events: None,
+        }
+    }
+
+    fn needs(&self) -> Needs {
+        let (folds, validation) = self.parts();
+        Needs {
+            permissions: self.permissions(),
+            rounds: self.rounds(),
+            folds,
+            validation,
+            queries: 0,
+        }
+    }
+
+    fn begin(&self, beginning: &Beginning) -> Unpsl {
+        Unpsl::new(self, beginning)
+    }
+}
+
 impl SelectionSettings {
     /// The folds of the choice; none where nothing is chosen.
     fn choosing_folds(&self) -> Option<u32> {
@@ -301,7 +343,7 @@ impl SelectionSettings {
 }
 
 /// Reports what UnPSL needs that the outcome does not declare.
-pub(crate) fn check(root: &mut Section<'_, '_>, outcome: &OutcomeSpecification) {
+fn check(root: &mut Section<'_, '_>, outcome: &OutcomeSpecification) {
     if outcome.kind.classes().is_empty() {
         let found = format!(
             "\"unpsl\" with the outcome {:?}, which has no classes",
@@ -327,47 +369,6 @@ pub(crate) fn check_rank(
     }
 }
 
-/// `lambda_sparsity` is a number, a list, or the word "auto"; `rank` and `neighbours` a whole number or
-/// a list.
-fn candidates(section: &mut Section<'_, '_>) -> SelectionSettings {
-    let default = Settings::default();
-    let lambda_sparsity = if section.has_word("lambda_sparsity") {
-        section.choice("lambda_sparsity", &[("auto", ())]);
-        Vec::new()
-    } else {
-        let one = OneOrMore(vec![default.lambda_sparsity]);
-        let OneOrMore(values) = section.or("lambda_sparsity", one);
-        let fit = values
-            .iter()
-            .all(|value| (0.0..=LAMBDA_MAX).contains(value));
-        if !fit
-            || values.is_empty()
-            || values.len() > CANDIDATES_MAX
-            || !values.is_sorted_by(|a, b| a < b)
-        {
-            let wanted = format!(
-                "a number of 0 or more, at most {LAMBDA_MAX:e}, such numbers ascending, or \"auto\""
-            );
-            section.problem("lambda_sparsity", &listed(&values), &wanted);
-        }
-        values
-    };
-    let rank = counts(section, "rank", default.rank as u64, 10_000);
-    let is_usual = !section.has("neighbours");
-    let neighbours = counts(section, "neighbours", u64::from(NEIGHBOURS), 1_000);
-    let mut candidates = SelectionSettings {
-        lambda_sparsity,
-        form: forms(section, default.form),
-        rank: rank.into_iter().map(narrow).collect(),
-        neighbours: neighbours.into_iter().map(narrow).collect(),
-        folds: narrow(section.count("folds", 5, 2..=FOLDS_MAX as u64)),
-    };
-    if is_usual && candidates.are_several() {
-        candidates.neighbours = NEIGHBOURS_TO_CHOOSE.to_vec();
-    }
-    candidates
-}
-
 /// The words of the job for the forms.
 const FORMS: [(&str, Form); 2] = [
     ("inner_product", Form::InnerProduct),
@@ -381,117 +382,4 @@ pub fn form_name(form: Form) -> &'static str {
         Form::InnerProduct => FORMS[0].0,
         Form::Distance => FORMS[1].0,
     }
-}
-
-/// A form, or both.
-fn forms(section: &mut Section<'_, '_>, default: Form) -> Vec<Form> {
-    let OneOrMore(words) = section.or("form", OneOrMore(vec![form_name(default).to_owned()]));
-    let form = |word: &String| FORMS.into_iter().find(|(name, _)| name == word);
-    let found: Option<Vec<Form>> = words.iter().map(|word| Some(form(word)?.1)).collect();
-    let is_each_once =
-        |forms: &Vec<Form>| forms.len() == 1 || (forms.len() == 2 && forms[0] != forms[1]);
-    match found.filter(is_each_once) {
-        Some(forms) => forms,
-        None => {
-            let wanted = "\"inner_product\", \"distance\", or both in a list";
-            section.problem("form", &listed(&words), wanted);
-            vec![default]
-        }
-    }
-}
-
-/// A whole number from 1, or a list of up to [`CANDIDATES_MAX`].
-fn counts(section: &mut Section<'_, '_>, key: &'static str, default: u64, most: u64) -> Vec<u64> {
-    let OneOrMore(counts) = section.or(key, OneOrMore(vec![default]));
-    let distinct: HashSet<&u64> = counts.iter().collect();
-    let fit = counts.iter().all(|count| (1..=most).contains(count));
-    if !fit || counts.is_empty() || counts.len() > CANDIDATES_MAX || distinct.len() < counts.len() {
-        let wanted = format!(
-            "a whole number from 1 to {most}, or up to {CANDIDATES_MAX} of them, each once"
-        );
-        section.problem(key, &listed(&counts), &wanted);
-        return vec![default];
-    }
-    counts
-}
-
-fn listed<T: ToString>(values: &[T]) -> String {
-    let texts: Vec<String> = values.iter().map(T::to_string).collect();
-    texts.join(", ")
-}
-
-fn objective(section: &mut Section<'_, '_>, candidates: &SelectionSettings) -> Settings {
-    let wanted = format!("a number of 0 or more, at most {LAMBDA_MAX:e}");
-    let default = Settings::default();
-    let losses = [("mean", Loss::Mean), ("sum", Loss::Sum)];
-    let centrings = [("site", Centring::Site), ("pooled", Centring::Pooled)];
-    let scopes = [
-        ("site", CorrelationScope::Site),
-        ("pooled", CorrelationScope::Pooled),
-    ];
-    let pair_weights = [
-        ("equal", PairWeights::Equal),
-        ("balanced", PairWeights::Balanced),
-    ];
-    let site_weights = [
-        ("pairs", SiteWeights::Pairs),
-        ("patients", SiteWeights::Patients),
-        ("equal", SiteWeights::Equal),
-    ];
-    let lambda_correlation = section.number(
-        "lambda_correlation",
-        default.lambda_correlation,
-        &wanted,
-        |lambda| (0.0..=LAMBDA_MAX).contains(&lambda),
-    );
-    let first_lambda = candidates.lambda_sparsity.first().copied();
-    Settings {
-        rank: candidates.rank.first().copied().unwrap_or(default.rank),
-        lambda_sparsity: first_lambda.unwrap_or(default.lambda_sparsity),
-        lambda_correlation,
-        centring: section
-            .choice("centring", &centrings)
-            .unwrap_or(default.centring),
-        form: candidates.form.first().copied().unwrap_or(default.form),
-        threshold: threshold(section),
-        loss: section.choice("loss", &losses).unwrap_or(default.loss),
-        site_weights: section
-            .choice("site_weights", &site_weights)
-            .unwrap_or(default.site_weights),
-        correlation: section
-            .choice("correlation", &scopes)
-            .unwrap_or(default.correlation),
-        pairs: pairs(section),
-        pair_weights: section
-            .choice("pair_weights", &pair_weights)
-            .unwrap_or(default.pair_weights),
-        precision: Precision::default(),
-    }
-}
-
-/// `threshold` is the word "site", the word "common", which starts it at the paper's 1, or a number.
-fn threshold(section: &mut Section<'_, '_>) -> Threshold {
-    const PAPER: f64 = 1.0;
-    if !section.has("threshold") || section.has_word("threshold") {
-        let learned = [
-            ("site", Threshold::Site),
-            ("common", Threshold::Common(PAPER)),
-        ];
-        return section
-            .choice("threshold", &learned)
-            .unwrap_or(Threshold::Site);
-    }
-    let wanted = format!("a number of at most {THRESHOLD_MAX:e}, \"site\" or \"common\"");
-    let is_threshold = |b: f64| b.abs() <= THRESHOLD_MAX;
-    Threshold::Fixed(section.number("threshold", PAPER, &wanted, is_threshold))
-}
-
-/// `pairs` is the word "all", or a number of partners a patient.
-fn pairs(section: &mut Section<'_, '_>) -> Pairs {
-    if !section.has("pairs") || section.has_word("pairs") {
-        return section
-            .choice("pairs", &[("all", Pairs::All)])
-            .unwrap_or(Pairs::All);
-    }
-    Pairs::PerPatient(narrow(section.count("pairs", 1, 1..=1_000_000)))
 }

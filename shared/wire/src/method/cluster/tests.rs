@@ -1,11 +1,9 @@
 //! Groups of patients on their way: against Google's protobuf (tests/golden), and what must be refused.
 
-use crate::tests::{answers_are_golden, ask, left, requests_are_golden, result_is_golden};
+use crate::tests::{ask, left, requests_are_golden, result_is_golden};
 use ndarray::{Array2, array};
-use protocol::message::cluster::{
-    self, Agreement, Divided, Dividing, Mark, Marking, Marks, NearestSums, Spread,
-};
-use protocol::message::{Answer, Request};
+use protocol::message::Request;
+use protocol::message::cluster::{self, Divided, Dividing, Mark, Marking, Marks};
 use protocol::method::Model;
 use protocol::method::cluster::model::{self, Alike, Bias, Tried};
 use protocol::progress::Ending;
@@ -106,33 +104,6 @@ fn every_message_is_what_googles_protobuf_writes_and_reads_back_from_it() {
     ];
     let requests = requests.map(|(name, request)| (name, ask(Request::Cluster(request))));
     requests_are_golden(requests.into());
-    let answers = [
-        (
-            "spread",
-            cluster::Answer::Spread(Spread {
-                patients: 300,
-                sums: vec![0.5, -0.5],
-                products: array![[1.0, 2.0], [2.0, 4.0]],
-            }),
-        ),
-        (
-            "nearest_sums",
-            cluster::Answer::Sums(NearestSums {
-                patients: vec![300, 0],
-                sums: array![[54.5], [0.0]],
-            }),
-        ),
-        (
-            "agreement",
-            cluster::Answer::Agreement(Agreement {
-                fared: fared(),
-                tables: vec![300, 0, 7, 40],
-            }),
-        ),
-        ("marks", cluster::Answer::Marks(marks())),
-    ];
-    let answers = answers.map(|(name, answer)| (name, Answer::Cluster(answer)));
-    answers_are_golden(answers.into());
 }
 
 #[test]

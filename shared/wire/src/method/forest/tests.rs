@@ -236,10 +236,9 @@ fn a_malformed_tree_is_refused_with_what_was_wrong() {
 #[test]
 fn declared_trees_are_bounded_before_anything_is_allocated() {
     let declare = |features, nodes: Vec<u32>| {
-        let trees = Some(pb::Trees { features, nodes });
-        let answer = Some(pb::forest_answer::Answer::Grown(pb::Grown { trees }));
+        let trees = pb::Trees { features, nodes };
         let answer = pb::Answer {
-            answer: Some(pb::answer::Answer::Forest(pb::ForestAnswer { answer })),
+            answer: Some(pb::answer::Answer::Trees(trees)),
         };
         decode_answer(
             &pb::AnswerFrame {

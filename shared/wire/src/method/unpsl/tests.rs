@@ -5,17 +5,17 @@ use crate::encoding::{decode_to_coordinator, decode_to_site, encode_to_site};
 use crate::error::WireError;
 use crate::generated as pb;
 use crate::tests::{
-    answers_are_golden, ask, coordinator_frames, left, matrix, number, reply, requests_are_golden,
-    result_is_golden,
+    ask, coordinator_frames, left, matrix, number, reply, requests_are_golden, result_is_golden,
 };
 use bytes::Bytes;
 use ndarray::{Array2, array};
-use privacy::HeldOutVotes;
+use privacy::Covered;
+use privacy::sums::Words;
 use proptest::prelude::*;
 use prost::Message;
+use protocol::message::ToCoordinator;
 use protocol::message::unpsl::{
-    Centre, Contribution, Derivatives, Differentiating, DualStep, Finishing, Form, Part, Round,
-    UpdateProducts, Validating,
+    Centre, Derivatives, Differentiating, DualStep, Finishing, Form, Part, Round, Validating,
 };
 use protocol::message::{Answer, Request, ToSite, unpsl};
 use protocol::method::Model;
@@ -125,55 +125,27 @@ fn every_request_is_what_googles_protobuf_writes_and_reads_back_from_it() {
     ]);
 }
 
+/// Also of a site alone: nothing of a method but trees has a form of its own on the way.
 #[test]
-fn every_answer_is_what_googles_protobuf_writes_and_reads_back_from_it() {
-    let contribution = Contribution {
-        matrix: array![[0.25], [-0.25]],
-        objective: 0.75,
-        iterations: 12,
-        products: None,
-    };
+fn what_adds_up_travels_as_words() {
     let derivatives = vec![Derivatives {
         objective: 0.75,
         threshold: [-0.5, 0.25],
         triangles: array![[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]],
         slope: None,
     }];
-    let of_rows = vec![Derivatives {
-        objective: 0.75,
-        threshold: [0.0; 2],
-        triangles: array![[1.0], [2.0]],
-        slope: Some(array![[0.5], [-0.5], [0.25]]),
-    }];
-    let votes = HeldOutVotes {
-        right: 250,
-        wrong: 50,
-        log_loss: 112.5,
+    let mut answer = Answer::Unpsl(unpsl::Answer::Derivatives(derivatives));
+    let words = Words::of(&mut answer).unwrap();
+    let frames = coordinator_frames(reply(answer));
+    let ToCoordinator::Reply(reply) = decode_to_coordinator(&frames).unwrap() else {
+        panic!("another message");
     };
-    let votes = vec![Some(votes), None];
-    let of_dual = Contribution {
-        products: Some(UpdateProducts {
-            update: 2.5,
-            cross: -0.5,
-            dual: 1.25,
-        }),
-        ..contribution.clone()
+    let wanted = Covered {
+        kind: "derivatives",
+        words,
+        tag: None,
     };
-    let answers = [
-        ("contribution", unpsl::Answer::Contribution(contribution)),
-        (
-            "contribution_products",
-            unpsl::Answer::Contribution(of_dual),
-        ),
-        ("derivatives", unpsl::Answer::Derivatives(derivatives)),
-        ("derivatives_rows", unpsl::Answer::Derivatives(of_rows)),
-        ("validated", unpsl::Answer::Validated(vec![votes])),
-    ];
-    answers_are_golden(
-        answers
-            .map(|(name, answer)| (name, Answer::Unpsl(answer)))
-            .into(),
-    );
+    assert!(reply.answer == Answer::Covered(wanted));
 }
 
 fn metric() -> model::Model {
@@ -331,38 +303,6 @@ proptest! {
         prop_assert_eq!(decode_to_site(&encode_to_site(message.clone())).unwrap(), message);
     }
 
-    #[test]
-    fn every_contribution_survives_the_way(
-        matrix in matrix(), objective in number(), iterations in any::<u32>(),
-        products in proptest::option::of((number(), number(), number())),
-    ) {
-        let products = products.map(|(update, cross, dual)| UpdateProducts { update, cross, dual });
-        let contribution = Contribution { matrix, objective, iterations, products };
-        let message = reply(Answer::Unpsl(unpsl::Answer::Contribution(contribution)));
-        prop_assert!(decode_to_coordinator(&coordinator_frames(message.clone())).unwrap() == message);
-    }
-
-    #[test]
-    fn derivatives_survive_the_way(
-        told in proptest::collection::vec(
-            (matrix(), proptest::option::of(matrix()), number(), number(), number()),
-            0..4,
-        ),
-    ) {
-        let one = |(triangles, slope, objective, first, second)| Derivatives {
-            objective,
-            threshold: [first, second],
-            triangles,
-            slope,
-        };
-        let mut told: Vec<Derivatives> = told.into_iter().map(one).collect();
-        // Of no rows.
-        if let Some(last) = told.last_mut() {
-            last.triangles = Array2::zeros((2, 0));
-        }
-        let message = reply(Answer::Unpsl(unpsl::Answer::Derivatives(told)));
-        prop_assert!(decode_to_coordinator(&coordinator_frames(message.clone())).unwrap() == message);
-    }
 }
 
 #[test]
@@ -462,22 +402,6 @@ fn numbers_that_are_not_finite_are_refused_by_kind_and_never_by_value() {
             }
         );
         assert!(!error.to_string().contains("12345"));
-        let contribution = Contribution {
-            matrix: array![[1.0]],
-            objective: value,
-            iterations: 1,
-            products: None,
-        };
-        let frames = coordinator_frames(reply(Answer::Unpsl(unpsl::Answer::Contribution(
-            contribution,
-        ))));
-        assert!(matches!(
-            decode_to_coordinator(&frames),
-            Err(WireError::NotFinite {
-                field: "an objective",
-                ..
-            })
-        ));
     }
 }
 

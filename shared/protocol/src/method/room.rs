@@ -1,0 +1,103 @@
+//! What each method says of itself. No trait here has a default: a method that has nothing to say says so.
+
+use super::regression::message::Evaluating;
+use super::terms::{Beginning, Needs, Unplaced};
+use crate::cohort::{CohortSpecification, Feature, Grids, Judgements, OutcomeSpecification, Value};
+use crate::document::Section;
+use crate::exchange::Course;
+use crate::study::Study;
+use ndarray::Array2;
+use privacy::Disclosure;
+use privacy::sums::Summand;
+use similarity::numeric::precision::Precision;
+
+/// What surrounds a method's table in a job.
+pub(crate) struct Reading<'r> {
+    /// None where it could not be read.
+    pub(crate) outcome: Option<&'r OutcomeSpecification>,
+    pub(crate) features: &'r [Feature],
+    /// Sites of the job.
+    pub(crate) sites: usize,
+    pub(crate) study: Option<&'r Study>,
+    pub(crate) judgements: Option<&'r Judgements>,
+}
+
+/// A method's settings: its table of the job.
+pub(crate) trait MethodSettings: Sized {
+    /// What runs it at the coordinator.
+    type Stages;
+    /// Whether it is of all outcomes and features of a study, and so allowed by each.
+    const IS_OF_ALL: bool;
+
+    /// Reads the table, and reports what the method needs that outcome or features do not have.
+    fn read(root: &mut Section<'_, '_>, at: &Reading<'_>) -> Option<Self>;
+
+    /// The method on sums that are known so finely.
+    #[must_use]
+    fn precisely(self, precision: Precision) -> Self;
+
+    /// The method on one cohort alone.
+    #[must_use]
+    fn alone(self) -> Self;
+
+    /// What the sites count on grids.
+    fn grids(&self, cohort: &CohortSpecification) -> Grids;
+
+    /// What it needs of a site's policy.
+    fn needs(&self) -> Needs;
+
+    /// Begins at the coordinator.
+    fn begin(&self, beginning: &Beginning) -> Self::Stages;
+}
+
+/// What a method asks.
+pub(crate) trait Question {
+    /// The kind of message that answers it.
+    fn answer_kind(&self) -> &'static str;
+
+    /// The rounds that its answer costs.
+    fn rounds(&self) -> u64;
+
+    /// Whether the site must have been prepared before.
+    fn builds_on_preparation(&self) -> bool;
+
+    /// Whether a site that answered it is ready for what comes after; one that starts again must do it again.
+    fn leaves_state(&self) -> bool;
+
+    /// The regressions by which it has something predicted of the patients.
+    fn points(&self) -> Vec<&Evaluating>;
+
+    /// The metrics under which it has the patients compared.
+    fn metrics(&self) -> Vec<&Array2<f64>>;
+}
+
+/// What a site answers to a method: what of it adds up, what it carries of the cohort, and where it was found.
+pub(crate) trait MethodAnswer: Disclosure + Summand {
+    /// The metric that it was found at, of which it tells the gradient.
+    fn metric(&self) -> Option<&Array2<f64>>;
+}
+
+/// What a run of a method leaves.
+pub(crate) trait MethodModel {
+    /// How far its rounds came.
+    fn course(&self) -> Course;
+
+    /// Whether anything was learnt, where sites have `assessed` it or not.
+    fn is_learnt(&self, assessed: bool) -> bool;
+
+    /// Withholds of what is the sum over the sites what the default rules demand of one.
+    fn publish(&mut self, start: u64);
+
+    /// By how many numbers it places a patient of `cohort`; 0 where it places none.
+    fn coordinates(&self, cohort: &CohortSpecification) -> usize;
+
+    /// Where it places patients of elsewhere, who have these values in the features of `cohort`.
+    ///
+    /// # Errors
+    /// [`Unplaced`].
+    fn place(
+        &self,
+        cohort: &CohortSpecification,
+        patients: &[Vec<Value>],
+    ) -> Result<Vec<Vec<f64>>, Unplaced>;
+}

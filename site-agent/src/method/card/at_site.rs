@@ -1,0 +1,60 @@
+//! What the list of methods knows of it.
+
+use super::{Tabulator, explain, without_study};
+use crate::books::ledger::Asks;
+use crate::explain::kinds::Told;
+use crate::method::SiteRun;
+use crate::method::preparation::Prepared;
+use crate::method::room::{AtSite, Ready, Wants};
+use crate::run::stop::Stop;
+use privacy::Rules;
+use protocol::job::Job;
+use protocol::message::{Answer, Request, Summary};
+use protocol::method::card::settings::CardSettings;
+use std::path::Path;
+impl AtSite for Tabulator {
+    type Settings = CardSettings;
+
+    fn begin(settings: &CardSettings, ready: Ready<'_>) -> Result<Self, Stop> {
+        let enrolled = ready.cohort.take_enrolled().ok_or_else(without_study)?;
+        Ok(Self::new(settings.clone(), enrolled))
+    }
+
+    fn answer(
+        &mut self,
+        _: &SiteRun,
+        _: Result<&Prepared, Stop>,
+        request: &Request,
+    ) -> Result<Answer, Stop> {
+        match request {
+            Request::Card(request) => Self::answer(self, request),
+            _ => Err(Stop::other_method()),
+        }
+    }
+
+    fn summary(&self, _: &SiteRun) -> Result<Summary, Stop> {
+        Err(Stop::other_method())
+    }
+
+    fn can_validate(&self, _: &SiteRun) -> bool {
+        false
+    }
+
+    fn multiplies(&self) -> Result<bool, Stop> {
+        Err(Stop::other_method())
+    }
+
+    fn forget(&mut self) {}
+
+    fn explained(settings: &CardSettings, job: &Job, _: &Rules) -> Told {
+        explain::told(job, settings)
+    }
+
+    fn asks(_: &CardSettings, _: &Job, _: &Path) -> Result<Option<Asks>, Stop> {
+        Ok(None)
+    }
+
+    fn wants(_: &CardSettings) -> Wants {
+        Wants::Enrolled
+    }
+}

@@ -1,0 +1,60 @@
+//! What the list of methods knows of it.
+
+use super::{Divider, asks, explain};
+use crate::books::ledger::Asks;
+use crate::explain::kinds::Told;
+use crate::method::SiteRun;
+use crate::method::preparation::Prepared;
+use crate::method::room::{AtSite, Ready, Wants};
+use crate::run::stop::Stop;
+use privacy::Rules;
+use protocol::job::Job;
+use protocol::message::{Answer, Request, Summary};
+use protocol::method::cluster::settings::ClusterSettings;
+use std::path::Path;
+impl AtSite for Divider {
+    type Settings = ClusterSettings;
+
+    fn begin(settings: &ClusterSettings, ready: Ready<'_>) -> Result<Self, Stop> {
+        let own = (ready.rules, &ready.secret);
+        Self::new(settings, ready.job, ready.cohort, ready.runs, own)
+    }
+
+    fn answer(
+        &mut self,
+        site: &SiteRun,
+        _: Result<&Prepared, Stop>,
+        request: &Request,
+    ) -> Result<Answer, Stop> {
+        match request {
+            Request::Cluster(request) => Self::answer(self, site, request),
+            _ => Err(Stop::other_method()),
+        }
+    }
+
+    fn summary(&self, _: &SiteRun) -> Result<Summary, Stop> {
+        Err(Stop::other_method())
+    }
+
+    fn can_validate(&self, _: &SiteRun) -> bool {
+        false
+    }
+
+    fn multiplies(&self) -> Result<bool, Stop> {
+        Err(Stop::other_method())
+    }
+
+    fn forget(&mut self) {}
+
+    fn explained(settings: &ClusterSettings, job: &Job, rules: &Rules) -> Told {
+        explain::told(rules, job, settings)
+    }
+
+    fn asks(settings: &ClusterSettings, job: &Job, runs: &Path) -> Result<Option<Asks>, Stop> {
+        asks(settings, job, runs).map(Some)
+    }
+
+    fn wants(_: &ClusterSettings) -> Wants {
+        Wants::Cohort
+    }
+}

@@ -1,0 +1,59 @@
+//! What the list of methods knows of it.
+
+use super::{Grower, explain};
+use crate::books::ledger::Asks;
+use crate::explain::kinds::Told;
+use crate::method::SiteRun;
+use crate::method::preparation::Prepared;
+use crate::method::room::{AtSite, Ready, Wants};
+use crate::run::stop::Stop;
+use privacy::Rules;
+use protocol::job::Job;
+use protocol::message::{Answer, Request, Summary};
+use protocol::method::forest::settings::ForestSettings;
+use std::path::Path;
+impl AtSite for Grower {
+    type Settings = ForestSettings;
+
+    fn begin(settings: &ForestSettings, ready: Ready<'_>) -> Result<Self, Stop> {
+        Ok(Self::new(settings.clone(), ready.rules, ready.secret))
+    }
+
+    fn answer(
+        &mut self,
+        site: &SiteRun,
+        _: Result<&Prepared, Stop>,
+        request: &Request,
+    ) -> Result<Answer, Stop> {
+        match request {
+            Request::Forest(request) => Self::answer(self, site, request),
+            _ => Err(Stop::other_method()),
+        }
+    }
+
+    fn summary(&self, _: &SiteRun) -> Result<Summary, Stop> {
+        Err(Stop::other_method())
+    }
+
+    fn can_validate(&self, _: &SiteRun) -> bool {
+        false
+    }
+
+    fn multiplies(&self) -> Result<bool, Stop> {
+        Err(Stop::other_method())
+    }
+
+    fn forget(&mut self) {}
+
+    fn explained(settings: &ForestSettings, job: &Job, rules: &Rules) -> Told {
+        explain::told(rules, job, settings)
+    }
+
+    fn asks(_: &ForestSettings, _: &Job, _: &Path) -> Result<Option<Asks>, Stop> {
+        Ok(None)
+    }
+
+    fn wants(_: &ForestSettings) -> Wants {
+        Wants::Cohort
+    }
+}

@@ -1,0 +1,59 @@
+//! What the list of methods knows of it.
+
+use super::{Counter, asks, explain};
+use crate::books::ledger::Asks;
+use crate::explain::kinds::Told;
+use crate::method::SiteRun;
+use crate::method::preparation::Prepared;
+use crate::method::room::{AtSite, Ready, Wants};
+use crate::run::stop::Stop;
+use privacy::Rules;
+use protocol::job::Job;
+use protocol::message::{Answer, Request, Summary};
+use protocol::method::neighbours::settings::NeighboursSettings;
+use std::path::Path;
+impl AtSite for Counter {
+    type Settings = NeighboursSettings;
+
+    fn begin(settings: &NeighboursSettings, ready: Ready<'_>) -> Result<Self, Stop> {
+        Self::new(settings, ready.job, ready.cohort, ready.runs, ready.rules)
+    }
+
+    fn answer(
+        &mut self,
+        _: &SiteRun,
+        _: Result<&Prepared, Stop>,
+        request: &Request,
+    ) -> Result<Answer, Stop> {
+        match request {
+            Request::Neighbours(request) => Ok(Self::answer(self, request)),
+            _ => Err(Stop::other_method()),
+        }
+    }
+
+    fn summary(&self, _: &SiteRun) -> Result<Summary, Stop> {
+        Err(Stop::other_method())
+    }
+
+    fn can_validate(&self, _: &SiteRun) -> bool {
+        false
+    }
+
+    fn multiplies(&self) -> Result<bool, Stop> {
+        Err(Stop::other_method())
+    }
+
+    fn forget(&mut self) {}
+
+    fn explained(settings: &NeighboursSettings, job: &Job, rules: &Rules) -> Told {
+        explain::told(rules, job, settings)
+    }
+
+    fn asks(settings: &NeighboursSettings, job: &Job, runs: &Path) -> Result<Option<Asks>, Stop> {
+        asks(settings, job, runs).map(Some)
+    }
+
+    fn wants(_: &NeighboursSettings) -> Wants {
+        Wants::Cohort
+    }
+}

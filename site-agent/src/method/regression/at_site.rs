@@ -1,0 +1,61 @@
+//! What the list of methods knows of it.
+
+use super::{Regressor, explain, summary};
+use crate::books::ledger::Asks;
+use crate::explain::kinds::Told;
+use crate::method::SiteRun;
+use crate::method::preparation::Prepared;
+use crate::method::room::{AtSite, Ready, Wants};
+use crate::run::stop::Stop;
+use privacy::Rules;
+use protocol::job::Job;
+use protocol::message::{Answer, Request, Summary};
+use protocol::method::regression::settings::RegressionSettings;
+use std::path::Path;
+impl AtSite for Regressor {
+    type Settings = RegressionSettings;
+
+    fn begin(settings: &RegressionSettings, _: Ready<'_>) -> Result<Self, Stop> {
+        Ok(Self::new(settings.clone()))
+    }
+
+    fn answer(
+        &mut self,
+        site: &SiteRun,
+        prepared: Result<&Prepared, Stop>,
+        request: &Request,
+    ) -> Result<Answer, Stop> {
+        match request {
+            Request::Regression(request) => Self::answer(self, site, prepared?, request),
+            _ => Err(Stop::other_method()),
+        }
+    }
+
+    fn summary(&self, site: &SiteRun) -> Result<Summary, Stop> {
+        Ok(summary(site))
+    }
+
+    fn can_validate(&self, _: &SiteRun) -> bool {
+        false
+    }
+
+    fn multiplies(&self) -> Result<bool, Stop> {
+        Ok(true)
+    }
+
+    fn forget(&mut self) {
+        Self::forget(self);
+    }
+
+    fn explained(settings: &RegressionSettings, job: &Job, rules: &Rules) -> Told {
+        explain::told(rules, job, settings)
+    }
+
+    fn asks(_: &RegressionSettings, _: &Job, _: &Path) -> Result<Option<Asks>, Stop> {
+        Ok(None)
+    }
+
+    fn wants(_: &RegressionSettings) -> Wants {
+        Wants::Cohort
+    }
+}

@@ -1,0 +1,86 @@
+//! What each method says of itself at a site. No default bodies: a method that has nothing to say says so.
+
+use super::preparation::Prepared;
+use super::{Secret, SiteRun};
+use crate::books::ledger::Asks;
+use crate::explain::kinds::Told;
+use crate::run::stop::Stop;
+use crate::source::SiteCohort;
+use privacy::Rules;
+use protocol::job::Job;
+use protocol::message::{Answer, Request, Summary};
+use std::path::Path;
+
+/// What a method makes itself ready from.
+pub(super) struct Ready<'r> {
+    pub(super) job: &'r Job,
+    pub(super) cohort: &'r mut SiteCohort,
+    /// What earlier runs have left.
+    pub(super) runs: &'r Path,
+    pub(super) rules: &'r Rules,
+    pub(super) secret: Secret,
+}
+
+/// Which patients a job wants, and what of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wants {
+    /// Those of its outcome.
+    Cohort,
+    /// Those, and the pairs of them that physicians have judged.
+    Judged,
+    /// All patients of its study with all outcomes.
+    Enrolled,
+}
+
+/// A method at a site.
+pub(super) trait AtSite: Sized {
+    /// Its table of the job.
+    type Settings;
+
+    /// Makes ready to answer.
+    ///
+    /// # Errors
+    /// [`Stop`]: why it cannot.
+    fn begin(settings: &Self::Settings, ready: Ready<'_>) -> Result<Self, Stop>;
+
+    /// Answers what it is asked, or another method that is made of it; `prepared` says why there is no preparation yet.
+    ///
+    /// # Errors
+    /// [`Stop`]: why there is no answer.
+    fn answer(
+        &mut self,
+        site: &SiteRun,
+        prepared: Result<&Prepared, Stop>,
+        request: &Request,
+    ) -> Result<Answer, Stop>;
+
+    /// Patients and pairs, as it counts them.
+    ///
+    /// # Errors
+    /// [`Stop`] where it counts none.
+    fn summary(&self, site: &SiteRun) -> Result<Summary, Stop>;
+
+    /// Whether its patients can be parted into the folds of a validation that the job does not insist on.
+    fn can_validate(&self, site: &SiteRun) -> bool;
+
+    /// Whether the site says its second moments when it is prepared.
+    ///
+    /// # Errors
+    /// [`Stop`] where it is never prepared.
+    fn multiplies(&self) -> Result<bool, Stop>;
+
+    /// Lets go of what was made of another preparation.
+    fn forget(&mut self);
+
+    /// The kinds of message that a job would make a site send, and what is said of the method as a whole.
+    fn explained(settings: &Self::Settings, job: &Job, rules: &Rules) -> Told;
+
+    /// What a job asks about patients of others; none where it asks no such thing. `runs` has what earlier runs have left.
+    ///
+    /// # Errors
+    /// [`Stop::Refused`] where the run that it asks by has left nothing here for it.
+    fn asks(settings: &Self::Settings, job: &Job, runs: &Path) -> Result<Option<Asks>, Stop>;
+
+    /// Which patients it is of.
+    fn wants(settings: &Self::Settings) -> Wants;
+}

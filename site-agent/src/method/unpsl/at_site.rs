@@ -1,0 +1,64 @@
+//! What the list of methods knows of it.
+
+use super::{Learner, explain};
+use crate::books::ledger::Asks;
+use crate::explain::kinds::Told;
+use crate::method::SiteRun;
+use crate::method::preparation::Prepared;
+use crate::method::room::{AtSite, Ready, Wants};
+use crate::run::stop::Stop;
+use privacy::Rules;
+use protocol::job::Job;
+use protocol::message::{Answer, Request, Summary};
+use protocol::method::unpsl::settings::UnpslSettings;
+use std::path::Path;
+impl AtSite for Learner {
+    type Settings = UnpslSettings;
+
+    fn begin(settings: &UnpslSettings, _: Ready<'_>) -> Result<Self, Stop> {
+        Ok(Self::new(settings.clone()))
+    }
+
+    fn answer(
+        &mut self,
+        site: &SiteRun,
+        prepared: Result<&Prepared, Stop>,
+        request: &Request,
+    ) -> Result<Answer, Stop> {
+        match request {
+            Request::Unpsl(request) => Self::answer(self, site, prepared?, request),
+            _ => Err(Stop::other_method()),
+        }
+    }
+
+    fn summary(&self, site: &SiteRun) -> Result<Summary, Stop> {
+        Self::summary(self, site)
+    }
+
+    fn can_validate(&self, site: &SiteRun) -> bool {
+        self.folds(site).is_ok()
+    }
+
+    fn multiplies(&self) -> Result<bool, Stop> {
+        Ok(self.correlates())
+    }
+
+    fn forget(&mut self) {
+        Self::forget(self);
+    }
+
+    fn explained(settings: &UnpslSettings, job: &Job, rules: &Rules) -> Told {
+        explain::told(rules, job, settings)
+    }
+
+    fn asks(_: &UnpslSettings, _: &Job, _: &Path) -> Result<Option<Asks>, Stop> {
+        Ok(None)
+    }
+
+    fn wants(settings: &UnpslSettings) -> Wants {
+        match settings.supervision.wants_judgements() {
+            true => Wants::Judged,
+            false => Wants::Cohort,
+        }
+    }
+}
