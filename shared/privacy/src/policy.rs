@@ -61,6 +61,7 @@ impl Policy {
             sites_min,
             permissions,
             ceilings,
+            outcome_epsilon_max,
         } = &self.rules;
         let mut sentences = Vec::new();
         let minima = [
@@ -94,6 +95,12 @@ impl Policy {
                 one.ceiling, one.asked, one.most
             )
         }));
+        if *outcome_epsilon_max > default.outcome_epsilon_max {
+            sentences.push(format!(
+                "outcome_epsilon_max is {outcome_epsilon_max}, raised from {}.",
+                default.outcome_epsilon_max
+            ));
+        }
         sentences
     }
 }

@@ -27,7 +27,7 @@ enum Part {
     Errors(Option<ErrorSums>),
     Nodes,
     LocalUpdate,
-    Groups(&'static [u64]),
+    Groups(u64, u64),
     Clusters(&'static [u64]),
     Tabulated,
     /// Patients who are judged, who alone is right, and sums.
@@ -74,7 +74,10 @@ impl Part {
             Self::Nodes => Content::Nodes(vec![TerminalNode::Mean { patients: PATIENTS }]),
             Self::LocalUpdate => Content::LocalUpdate,
             Self::Tabulated => Content::Tabulated,
-            Self::Groups(counts) => Content::Groups(counts.to_vec()),
+            Self::Groups(groups, patients) => Content::Groups {
+                groups: *groups,
+                patients: *patients,
+            },
             Self::Clusters(counts) => Content::Clusters(counts.to_vec()),
             Self::Paired(judged, counts, sums) => Content::Paired(Paired {
                 judged: *judged,
@@ -133,7 +136,7 @@ const PARTS: [(Part, Cost, Option<Permission>); 13] = [
         Some(Permission::SecondMoments),
     ),
     (
-        Part::Groups(&[0, 10, 14]),
+        Part::Groups(2, 24),
         Cost::Nothing,
         Some(Permission::Neighbours),
     ),

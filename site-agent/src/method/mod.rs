@@ -110,7 +110,8 @@ impl Computation {
             }
             Method::Neighbours(settings) => {
                 let runs = folder.parent().unwrap_or(&folder);
-                let counter = neighbours::Counter::new(settings, &job, &cohort, runs, rules)?;
+                let own = (rules, &secret);
+                let counter = neighbours::Counter::new(settings, &job, &cohort, runs, own)?;
                 Own::Neighbours(Box::new(counter))
             }
             Method::Cluster(settings) => {

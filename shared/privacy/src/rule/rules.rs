@@ -27,6 +27,22 @@ pub struct Rules {
     pub permissions: BTreeSet<Permission>,
     /// The limits of a study, at most.
     pub ceilings: Limits,
+    /// A study's `outcome_epsilon` at most: how much noise hides each patient's outcome in what is told of groups.
+    pub outcome_epsilon_max: f64,
+}
+
+/// The usual `outcome_epsilon` of a study, and a site's usual ceiling for it.
+pub const OUTCOME_EPSILON: f64 = 1.0;
+/// No site can mean a greater one.
+const OUTCOME_EPSILON_END: f64 = 10.0;
+
+/// Which ones can be.
+pub const OUTCOME_EPSILON_WANTED: &str = "a number above 0, at most 10";
+
+/// Whether so much noise can be meant.
+#[must_use]
+pub fn is_outcome_epsilon(epsilon: f64) -> bool {
+    epsilon > 0.0 && epsilon <= OUTCOME_EPSILON_END
 }
 
 /// A rule that no site can mean.
@@ -58,6 +74,7 @@ impl Default for Rules {
                 queries: 1_000,
                 metrics_for_groups: 1,
             },
+            outcome_epsilon_max: OUTCOME_EPSILON,
         }
     }
 }
@@ -71,14 +88,17 @@ impl Rules {
             ("terminal_node_min", self.terminal_node_min),
             ("sites_min", self.sites_min),
         ];
-        minima
-            .into_iter()
-            .filter(|(_, minimum)| *minimum == 0)
-            .map(|(rule, minimum)| InvalidRule {
-                rule,
-                found: minimum.to_string(),
-                wanted: "a whole number of 1 or more",
-            })
-            .collect()
+        let minima = minima.into_iter().filter(|(_, minimum)| *minimum == 0);
+        let minima = minima.map(|(rule, minimum)| InvalidRule {
+            rule,
+            found: minimum.to_string(),
+            wanted: "a whole number of 1 or more",
+        });
+        let epsilon = (!is_outcome_epsilon(self.outcome_epsilon_max)).then(|| InvalidRule {
+            rule: "outcome_epsilon_max",
+            found: self.outcome_epsilon_max.to_string(),
+            wanted: OUTCOME_EPSILON_WANTED,
+        });
+        minima.chain(epsilon).collect()
     }
 }

@@ -171,8 +171,16 @@ impl Method {
                 cohort::lines_alone(root, features);
                 compare::settings::check(root, settings, outcome, features, sites);
             }
-            (Some(Self::Neighbours(_) | Self::Cluster(_) | Self::Card(_)) | None, _)
-            | (_, None) => {}
+            (Some(Self::Neighbours(_) | Self::Cluster(_)), Some(outcome)) => {
+                if let Some(wanted) = neighbours::settings::without_end(outcome) {
+                    root.problem(
+                        "outcome",
+                        &format!("{:?} without it", outcome.column),
+                        wanted,
+                    );
+                }
+            }
+            (Some(Self::Card(_)) | None, _) | (_, None) => {}
         }
         method
     }

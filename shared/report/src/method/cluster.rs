@@ -1,6 +1,6 @@
 //! What a run that looks for groups of patients leaves: how many there are, what marks each, and how it fared.
 
-mod answer;
+pub(super) mod answer;
 
 use super::{Chapters, File};
 use crate::figures::FigureError;

@@ -9,10 +9,11 @@ mod neighbours;
 mod regression;
 mod unpsl;
 
-use crate::alike::AlikeElsewhere;
+use crate::alike::{AlikeElsewhere, AskedAbout};
 use crate::figures::FigureError;
 use crate::files::Learnt;
 use crate::tables;
+pub(crate) use cluster::answer::{Row, rows};
 use maud::{Markup, html};
 use protocol::job::Job;
 use protocol::method::{Method, Model};
@@ -51,7 +52,7 @@ pub(crate) fn chapters(result: &RunResult, job: &Job) -> Result<Chapters, Figure
         (Some(Model::Regression(model)), Method::Regression(settings)) => {
             regression::chapters(result, job, settings, model)
         }
-        (Some(Model::Neighbours(model)), _) => Ok(neighbours::chapters(result, job, model)),
+        (Some(Model::Neighbours(model)), _) => neighbours::chapters(result, job, model),
         (Some(Model::Cluster(model)), Method::Cluster(settings)) => {
             cluster::chapters(result, job, settings, model)
         }
@@ -122,10 +123,10 @@ pub(crate) fn truth(result: &RunResult) -> Option<String> {
     }
 }
 
-/// Who is alike to patients of these names, where the run asked that.
-pub(crate) fn alike(result: &RunResult, job: &Job, names: &[String]) -> Option<AlikeElsewhere> {
+/// Who is alike to these patients, where the run asked that.
+pub(crate) fn alike(result: &RunResult, job: &Job, of: AskedAbout<'_>) -> Option<AlikeElsewhere> {
     match &result.model {
-        Some(Model::Neighbours(model)) => Some(neighbours::answer(result, job, model, names)),
+        Some(Model::Neighbours(model)) => Some(neighbours::answer(result, job, model, of)),
         Some(
             Model::Unpsl(_)
             | Model::Forest(_)

@@ -316,7 +316,7 @@ pub(crate) fn answer_bytes_max(request: &Request, job_bytes: u64) -> u64 {
         Request::Unpsl(request) => unpsl::answer_bytes_max(request),
         Request::Forest(request) => forest::answer_bytes_max(request, job_bytes),
         Request::Regression(request) => regression::answer_bytes_max(request),
-        Request::Neighbours(request) => Some(neighbours::answer_bytes_max(request)),
+        Request::Neighbours(request) => Some(neighbours::answer_bytes_max(request, job_bytes)),
         Request::Cluster(request) => Some(cluster::answer_bytes_max(request, job_bytes)),
         Request::Compare(_) => Some(compare::ANSWER_BYTES_MAX),
         Request::Card(request) => Some(card::answer_bytes_max(request, job_bytes)),
@@ -336,4 +336,14 @@ fn second_moments_bytes(moments: &[ColumnMoments]) -> u64 {
     let rows: u64 = moments.iter().map(rows).sum();
     let entries = rows.saturating_mul(rows).min(MATRIX_ENTRIES_MAX as u64);
     NUMBER_BYTES * (entries + rows)
+}
+/// A list as long as another.
+fn same(what: &str, found: usize, wanted: usize) -> Result<(), WireError> {
+    match found == wanted {
+        true => Ok(()),
+        false => Err(WireError::Unexpected {
+            found: format!("{found} {what}"),
+            wanted: wanted.to_string(),
+        }),
+    }
 }

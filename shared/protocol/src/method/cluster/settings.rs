@@ -1,6 +1,6 @@
 //! `[cluster]`: by which run patients are compared, and how groups of them are looked for.
 
-use crate::cohort::{CohortSpecification, FeatureKind, OutcomeKind};
+use crate::cohort::{CohortSpecification, FeatureKind};
 use crate::document::{Section, narrow};
 use crate::limits::{CLUSTER_COORDINATES_MAX, CLUSTER_SAMPLES_MAX, CLUSTERS_MAX};
 use crate::method::neighbours::settings::{self, By};
@@ -91,20 +91,6 @@ impl ClusterSettings {
     #[must_use]
     pub fn rows_max(&self) -> usize {
         self.clusters() * (STARTS + SAMPLE_STARTS * self.samples as usize)
-    }
-}
-
-/// What is counted of the patients of a cluster: in how many classes, and how many sums beside.
-///
-/// As of patients who are alike: of a number all are one class, with its sum and that of its square. Of a survival time those without an
-/// event and those with one; the time that they were followed, that of those with an event, and the square of it.
-#[must_use]
-pub fn counted(kind: &OutcomeKind) -> (usize, usize) {
-    match kind {
-        OutcomeKind::Survival { .. } => (2, 3),
-        OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } | OutcomeKind::Numeric => {
-            settings::counted(kind)
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! `[neighbours]`: by which run patients are compared, and about whom it is asked.
 
-use crate::cohort::{CohortSpecification, OutcomeKind, Value};
+use crate::cohort::{CohortSpecification, OutcomeKind, OutcomeSpecification, Value};
 use crate::document::Section;
 use crate::limits::{QUERIES_MAX, QUERY_NUMBERS_MAX};
 use crate::method::regression::placing::has_anchor;
@@ -10,6 +10,10 @@ use similarity::compare::REASONS;
 
 /// Who is alike: the nearest so many of a hundred pairs of patients of one site. Nobody chooses other radii.
 pub const SHARES: [u32; 3] = [5, 10, 20];
+/// The place among them of the radius that a sentence is about.
+pub const TOLD: usize = 1;
+/// Of fewer patients who are alike nothing is said of how they fared.
+pub const ALIKE_MIN: f64 = 20.0;
 /// A number of a query at most, either side of 0.
 const QUERY_MAX: f64 = 1e6;
 
@@ -139,12 +143,28 @@ impl NeighboursSettings {
 /// What is counted of a group of patients: in how many classes, and how many sums beside.
 ///
 /// Of a number all patients are one class, with the sum of the outcome and of its square; of a survival time those without an event and
-/// those with one, with the time that they were followed.
+/// those with one, with the time that they were followed. Times end at the horizon, and numbers at the ends of the outcome's range.
 #[must_use]
 pub fn counted(kind: &OutcomeKind) -> (usize, usize) {
     match kind {
         OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } => (kind.classes().len(), 0),
         OutcomeKind::Numeric => (1, 2),
         OutcomeKind::Survival { .. } => (2, 1),
+    }
+}
+
+/// Why outcomes of groups of this kind can have no noise that hides a patient's; none where they can.
+#[must_use]
+pub fn without_end(outcome: &OutcomeSpecification) -> Option<&'static str> {
+    match &outcome.kind {
+        OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } => None,
+        OutcomeKind::Numeric if outcome.range.is_some() => None,
+        OutcomeKind::Numeric => {
+            Some("range = [lowest, highest], for one patient may add so much to a group's sum")
+        }
+        OutcomeKind::Survival { horizon, .. } if horizon.is_some() => None,
+        OutcomeKind::Survival { .. } => {
+            Some("a horizon, for one patient may add so much time to a group's sum")
+        }
     }
 }
