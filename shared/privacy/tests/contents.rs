@@ -411,12 +411,16 @@ fn no_count_of_a_part_of_a_group_leaves() {
         (&[10, 9], false),
         (&[1], false),
     ] {
-        for part in [Part::Groups(counts), Part::Clusters(counts)] {
-            let mut gate = gate(&all(), &all()).unwrap();
-            let found = cover(&mut gate, Message(vec![part]));
-            let rule = found.err().map(|refusal| refusal.rule);
-            let wanted = (!leaves).then(|| "cell_min".to_owned());
-            assert_eq!(rule, wanted, "{counts:?}");
-        }
+        let mut gate = gate(&all(), &all()).unwrap();
+        let found = cover(&mut gate, Message(vec![Part::Clusters(counts)]));
+        let rule = found.err().map(|refusal| refusal.rule);
+        let wanted = (!leaves).then(|| "cell_min".to_owned());
+        assert_eq!(rule, wanted, "{counts:?}");
+    }
+    for (groups, patients, leaves) in [(0, 0, true), (3, 30, true), (3, 29, false)] {
+        let mut gate = gate(&all(), &all()).unwrap();
+        let found = cover(&mut gate, Message(vec![Part::Groups(groups, patients)]));
+        let rule = found.err().map(|refusal| refusal.rule);
+        assert_eq!(rule, (!leaves).then(|| "cell_min".to_owned()), "{groups}");
     }
 }

@@ -214,9 +214,6 @@ const MANY: usize = 32;
 fn read(hospitals: &[Cohort], coordinates: usize, squares: bool) -> (Vec<usize>, Vec<usize>) {
     let known = known(hospitals, coordinates, squares);
     let north = &hospitals[0];
-    let Outcome::Classes { codes, .. } = north.outcome() else {
-        panic!("no classes");
-    };
     let cells = |row: usize| {
         let own = (0..FEATURES).map(|place| values(north, place)[row]);
         known.cells(&own.collect::<Vec<f64>>())
@@ -225,7 +222,7 @@ fn read(hospitals: &[Cohort], coordinates: usize, squares: bool) -> (Vec<usize>,
     let places = known.of(&cells);
     let mut draw = ChaCha8Rng::seed_from_u64(9);
     let (mut found, mut drawn) = (Vec::new(), Vec::new());
-    let groups = parted(places.view(), codes.as_slice().unwrap(), LEAST);
+    let groups = parted(places.view(), LEAST);
     for members in groups.into_iter().take(GROUPS) {
         let mean = places.select(Axis(0), &members).mean_axis(Axis(0)).unwrap();
         let truth: Vec<Cells> = members.iter().map(|row| cells[*row]).collect();

@@ -40,14 +40,13 @@ pub(crate) fn numbers(answer: &Answer) -> usize {
             regression::Answer::Likelihood(own) | regression::Answer::Proportionality(own),
         ) => 1 + own.gradient.len() + own.information.len(),
         Answer::Neighbours(neighbours::Answer::Distances(_)) => 0,
-        Answer::Neighbours(neighbours::Answer::Alike(own)) => {
-            own.iter().map(|one| one.sums.len()).sum()
+        Answer::Neighbours(neighbours::Answer::Found(own)) => {
+            let all = own.alike.iter().chain([&own.everybody]);
+            all.map(reals).sum::<usize>() + 2 * own.features.len()
         }
         Answer::Cluster(cluster::Answer::Spread(own)) => own.sums.len() + own.products.len(),
         Answer::Cluster(cluster::Answer::Sums(own)) => own.sums.len(),
-        Answer::Cluster(cluster::Answer::Agreement(own)) => {
-            own.fared.iter().map(|one| one.sums.len()).sum()
-        }
+        Answer::Cluster(cluster::Answer::Agreement(own)) => own.fared.iter().map(reals).sum(),
         Answer::Cluster(cluster::Answer::Marks(own)) => {
             own.iter().map(|one| 2 * one.features.len()).sum()
         }
@@ -64,6 +63,11 @@ pub(crate) fn numbers(answer: &Answer) -> usize {
             usize::from(own.objective.is_some()) + own.errors.len() + 2 * own.importance.len()
         }
     }
+}
+
+/// Numbers that are no counts, of how some fared.
+fn reals(fared: &Alike) -> usize {
+    2 + 2 * (fared.classes.len() + fared.sums.len())
 }
 
 /// Values, by their length, with where they lie.

@@ -217,4 +217,4 @@ pub(super) fn answer_bytes_max(request: &Request, job_bytes: u64) -> u64 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::method) mod tests;
