@@ -96,7 +96,7 @@ fn regression_of_a_number() -> String {
     let (before, rest) = head.split_once("[outcome]").unwrap();
     let (_, features) = rest.split_once("[[features]]").unwrap();
     let before = before.replace("method = \"unpsl\"", "method = \"regression\"");
-    let outcome = "[outcome]\ncolumn = \"score\"\nkind = \"numeric\"\n";
+    let outcome = "[outcome]\ncolumn = \"score\"\nkind = \"numeric\"\nrange = [-8, 8]\n";
     format!("{before}{outcome}\n[[features]]{features}[regression]\n")
 }
 
@@ -154,29 +154,22 @@ fn groups_by_the_weights_of_a_regression_tell_a_number_apart() {
         })
         .collect();
     let groups = answer["groups"].as_array().unwrap();
-    let (mut patients, mut sum, mut between) = (0, 0.0, 0.0);
-    let mean = scores.iter().sum::<f64>() / scores.len() as f64;
+    let (mut patients, mut low, mut high) = (0, 0.0, 0.0);
     for group in groups {
         let count = group["patients"].as_u64().unwrap();
         let fared = &group["fared"][0];
         assert_eq!(fared["what"], "mean");
-        let of_group = number_of(&fared["value"]);
         patients += count;
-        sum += count as f64 * of_group;
-        between += count as f64 * (of_group - mean).powi(2);
+        low += count as f64 * number_of(&fared["low"]);
+        high += count as f64 * number_of(&fared["high"]);
     }
     assert_eq!(patients as usize, scores.len());
-    let near = |found: f64, wanted: f64| (found - wanted).abs() < 1e-9 * wanted.abs();
-    assert!(near(sum, scores.iter().sum()));
-    let all: f64 = scores.iter().map(|score| (score - mean).powi(2)).sum();
+    let sum: f64 = scores.iter().map(|score| score.clamp(-8.0, 8.0)).sum();
+    assert!(low <= sum && sum <= high, "{low} to {high}, {sum}");
     let mut tried = answer["tried"].as_array().unwrap().iter();
     let shown = tried.find(|one| one["shown"] == true).unwrap();
     assert_eq!(shown["groups"].as_u64().unwrap() as usize, groups.len());
-    assert!(near(number_of(&shown["bias"]), all - between));
-    assert!(near(number_of(&shown["bias_share"]), (all - between) / all));
     println!("{shown}");
-    // Weights of a regression tell the number apart.
-    assert!((all - between) / all < 0.9);
     let page = fs::read_to_string(deployment.home.join("clusters/report.html")).unwrap();
     assert!(page.contains("What distinguishes cluster 1"));
 }

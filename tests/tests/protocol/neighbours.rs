@@ -125,7 +125,8 @@ impl Played for Neighbours {
                     .sum()
             };
             let wanted = all * u64::from(*share);
-            if 100 * within(*radius) < wanted || 100 * within(0.99 * radius) >= wanted {
+            // It lies within a cell, of a 32nd of an octave.
+            if 100 * within(1.03 * radius) < wanted || 100 * within(0.97 * radius) > wanted {
                 return Some(format!("{radius} is not where {share} of 100 pairs are"));
             }
         }
