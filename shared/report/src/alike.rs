@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::io;
 
 /// How the numbers come about.
-pub(crate) const HOW: &str = "A patient is similar within the distance that holds so many percent of the pairs of patients within sites. Each \
+pub(crate) const HOW: &str = "A patient is similar within a distance that holds about so many percent of the pairs of patients within sites. Each \
     site divides its patients into groups of similar ones, and counts each group by the share within the distance. Fixed noise hides single \
     outcomes. The 95 % intervals allow for chance, for noise and for this way of counting. A queried patient of one of the sites is \
     counted as well.";
@@ -183,7 +183,7 @@ impl AlikeElsewhere {
                 let (_, _, ends) = parts.into_iter().find(|(name, _, _)| *name == what)?;
                 Some(Drawn {
                     name: format!(
-                        "{}: {} % of pairs, {}",
+                        "{}, nearest {} %: {}",
                         query.patient, one.percent, one.alike
                     ),
                     value: scale * ends.value,

@@ -57,10 +57,10 @@ impl Model {
 }
 
 impl Mean {
-    /// The mean; none where nobody has a value that may be told.
+    /// The mean; none of fewer than [`ALIKE_MIN`].
     #[must_use]
     pub fn value(&self) -> Option<f64> {
-        (self.patients >= 1.0).then(|| self.sum / self.patients)
+        (self.patients >= ALIKE_MIN).then(|| self.sum / self.patients)
     }
 }
 
