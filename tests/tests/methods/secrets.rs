@@ -66,7 +66,7 @@ pub(crate) fn numbers(answer: &Answer) -> usize {
 }
 
 /// Numbers that are no counts, of how some fared.
-fn reals(fared: &Alike) -> usize {
+fn reals(fared: &neighbours::Alike) -> usize {
     2 + 2 * (fared.classes.len() + fared.sums.len())
 }
 

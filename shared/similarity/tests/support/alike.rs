@@ -239,40 +239,41 @@ fn within_pairs(kept: &[(Array2<f64>, Vec<u32>)], radius: f64, closeness: Closen
     f64::from(within) / f64::from(all.max(1))
 }
 
+/// A patient's place and outcome, from what is drawn for it and by chance.
+type Made<'m> = dyn Fn(&[f64], f64) -> (Vec<f64>, bool) + 'm;
+
 /// Made-up patients of shapes that are hard to group: name and hospitals.
 pub fn made_up() -> Vec<(&'static str, Vec<Hospital>)> {
     let mut stream = Seed(8).stream("made up", 0);
     let mut normal = move || (0..12).map(|_| stream.random::<f64>()).sum::<f64>() - 6.0;
-    let mut set =
-        |sizes: &[usize], columns: usize, of: &dyn Fn(&[f64], f64) -> (Vec<f64>, bool)| {
-            let hospital = |size: &usize| {
-                let mut rows = Vec::new();
-                let mut classes = Vec::new();
-                for _ in 0..*size {
-                    let drawn: Vec<f64> = (0..columns).map(|_| normal()).collect();
-                    let (row, event) = of(&drawn, normal());
-                    rows.push(row);
-                    classes.push(u32::from(event));
-                }
-                let width = rows[0].len();
-                Hospital {
-                    patients: Array2::from_shape_vec((*size, width), rows.concat()).unwrap(),
-                    classes,
-                }
-            };
-            sizes.iter().map(hospital).collect::<Vec<Hospital>>()
+    let mut set = |sizes: &[usize], columns: usize, of: &Made<'_>| {
+        let hospital = |size: &usize| {
+            let mut rows = Vec::new();
+            let mut classes = Vec::new();
+            for _ in 0..*size {
+                let drawn: Vec<f64> = (0..columns).map(|_| normal()).collect();
+                let (row, event) = of(&drawn, normal());
+                rows.push(row);
+                classes.push(u32::from(event));
+            }
+            let width = rows[0].len();
+            Hospital {
+                patients: Array2::from_shape_vec((*size, width), rows.concat()).unwrap(),
+                classes,
+            }
         };
-    let as_drawn = |drawn: &[f64]| drawn.to_vec();
+        sizes.iter().map(hospital).collect::<Vec<Hospital>>()
+    };
     vec![
         (
             "rare outcome",
             set(&[900, 800, 700, 600], 6, &|x, e| {
-                (as_drawn(x), x[0] + 0.8 * x[1] + e > 3.6)
+                (x.to_vec(), x[0] + 0.8 * x[1] + e > 3.6)
             }),
         ),
         (
             "tiny sites",
-            set(&[34; 12], 4, &|x, e| (as_drawn(x), x[0] + 0.7 * e > 0.0)),
+            set(&[34; 12], 4, &|x, e| (x.to_vec(), x[0] + 0.7 * e > 0.0)),
         ),
         (
             "collinear",
@@ -289,7 +290,7 @@ pub fn made_up() -> Vec<(&'static str, Vec<Hospital>)> {
         ),
         (
             "sharp border",
-            set(&[400, 300, 300, 200], 3, &|x, _| (as_drawn(x), x[0] > 0.0)),
+            set(&[400, 300, 300, 200], 3, &|x, _| (x.to_vec(), x[0] > 0.0)),
         ),
     ]
 }
