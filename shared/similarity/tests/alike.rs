@@ -24,10 +24,10 @@ fn intervals_of_shares_hold_what_is_counted_one_by_one_on_made_up_patients() {
             );
             // Where many are alike, nobody hears 0 % of what many have.
             assert_eq!(row.zeros, 0, "{name}");
-            // The radius is that of the pairs of patients.
+            // The radius is about that of the pairs of patients: it is known from groups.
             let percent = f64::from(row.percent);
             assert!(
-                (100.0 * row.pairs - percent).abs() < 0.35 * percent,
+                (100.0 * row.pairs - percent).abs() < 0.5 * percent,
                 "{name}: {}",
                 row.pairs
             );
