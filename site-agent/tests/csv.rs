@@ -274,6 +274,7 @@ fn missing_values_that_the_job_refuses_and_negative_logarithms_are_problems() {
 fn survival_takes_times_from_0_on_and_leaves_out_who_has_no_event_field() {
     let mut job = job(JOB);
     Arc::make_mut(&mut job.cohort).outcome = OutcomeSpecification {
+        range: None,
         column: "time".to_owned(),
         kind: OutcomeKind::Survival {
             event: "event".to_owned(),

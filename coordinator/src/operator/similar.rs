@@ -4,6 +4,7 @@ use super::OperatorError;
 use super::asking::{Asked, By};
 use super::patients::{self, PatientsProblems, Problems};
 use crate::cli;
+use protocol::cohort::Value;
 use protocol::job::Job;
 use protocol::limits::QUERIES_MAX;
 use protocol::method::Unplaced;
@@ -11,7 +12,7 @@ use protocol::method::neighbours::asking;
 use protocol::method::neighbours::settings::{self, NeighboursSettings};
 use protocol::name::RunId;
 use protocol::result::RunResult;
-use report::AlikeElsewhere;
+use report::{AlikeElsewhere, AskedAbout};
 use std::path::{Path, PathBuf};
 
 /// A question about who is alike that cannot be asked, or whose answer cannot be written.
@@ -51,16 +52,20 @@ pub async fn similar(arguments: &cli::JobSimilar) -> Result<Asked, OperatorError
         force: arguments.force,
     };
     let id = arguments.id.as_deref();
-    let mut names = Vec::new();
+    let (mut names, mut values) = (Vec::new(), Vec::new());
     let (run, watched) = by
         .ask(|learned| {
             let asked = question((&by.run, arguments.by.0), learned, &arguments.new, id)?;
-            names = asked.names;
+            (names, values) = (asked.names, asked.values);
             Ok((asked.text, asked.seed))
         })
         .await?;
+    let of = AskedAbout {
+        names: &names,
+        values: &values,
+    };
     let answer = watched.result.as_ref();
-    let answer = answer.and_then(|result| report::alike(result, &names));
+    let answer = answer.and_then(|result| report::alike(result, of));
     let answer = answer.map(|answer| told(arguments, &answer)).transpose()?;
     Ok(Asked {
         run,
@@ -74,6 +79,7 @@ struct Question {
     text: String,
     seed: u64,
     names: Vec<String>,
+    values: Vec<Vec<Value>>,
 }
 
 /// The patients of a file as the run places them, in a job of its sites.
@@ -115,6 +121,7 @@ fn question(
         text,
         seed: job.seed,
         names: asked.names,
+        values: asked.values,
     })
 }
 

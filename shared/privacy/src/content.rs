@@ -37,9 +37,14 @@ pub enum Content<'message> {
     Nodes(Vec<TerminalNode<'message>>),
     /// One round's local update of a model, fitted to the whole cohort.
     LocalUpdate,
-    /// What is told of groups of patients that the site has made once for all: each count is of a whole number of them, or is what
-    /// two such counts differ by. A budget of its own counts the questions.
-    Groups(Vec<u64>),
+    /// Sums over groups of patients that the site has made once for all, whatever their outcomes: each by the share of it that lies within a
+    /// radius, as its mean and variances tell it, and with noise in the outcomes. A budget of its own counts the questions.
+    Groups {
+        /// Groups.
+        groups: u64,
+        /// Patients in them.
+        patients: u64,
+    },
     /// What is told of clusters of such groups: each count is of a whole number of them.
     Clusters(Vec<u64>),
     /// Patients by group and level, and sums over them.
@@ -169,7 +174,7 @@ impl Content<'_> {
     #[must_use]
     pub fn cost(&self) -> Cost {
         match self {
-            Self::Cohort { .. } | Self::Groups(_) | Self::Clusters(_) => Cost::Nothing,
+            Self::Cohort { .. } | Self::Groups { .. } | Self::Clusters(_) => Cost::Nothing,
             Self::Columns { .. }
             | Self::Histograms(_)
             | Self::SecondMoments
@@ -189,7 +194,7 @@ impl Content<'_> {
             // Where all similarities are near 0, the gradient of a round is linear in the second moments.
             Self::SecondMoments | Self::LocalUpdate => Some(Permission::SecondMoments),
             Self::Nodes(_) => Some(Permission::Forests),
-            Self::Groups(_) => Some(Permission::Neighbours),
+            Self::Groups { .. } => Some(Permission::Neighbours),
             Self::Clusters(_) => Some(Permission::Clusters),
             Self::Cohort { .. }
             | Self::Columns { .. }

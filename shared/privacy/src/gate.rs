@@ -132,9 +132,8 @@ impl Gate {
             self.permits(&content)?;
             match content {
                 Content::Cohort { patients, classes } => self.same_cohort(patients, classes)?,
-                Content::Groups(counts) | Content::Clusters(counts) => {
-                    self.whole_groups(&counts)?
-                }
+                Content::Groups { groups, patients } => self.large_groups(groups, patients)?,
+                Content::Clusters(counts) => self.whole_groups(&counts)?,
                 Content::Histograms(histograms) => {
                     for Histogram { counts, .. } in histograms {
                         cells::gather(counts, self.rules.cell_min);
@@ -225,7 +224,7 @@ impl Gate {
             | Content::Paired(_)
             | Content::Tabulated
             | Content::LocalUpdate
-            | Content::Groups(_)
+            | Content::Groups { .. }
             | Content::Clusters(_) => {
                 let text = "the site's own numbers were about to leave in the clear";
                 Err(Refusal::new("sums", text))
@@ -276,6 +275,16 @@ impl Gate {
     }
 
     /// Covered or not: what a sum over sites tells cannot be withheld once it is a sum.
+    /// Groups are of about equal size, so that all are large where they are on the whole.
+    fn large_groups(&self, groups: u64, patients: u64) -> Result<(), Refusal> {
+        let least = self.rules.cell_min.max(self.rules.patients_min);
+        if patients < groups.saturating_mul(least) {
+            let text = format!("groups of fewer than {least} patients were about to be summed");
+            return Err(Refusal::new("cell_min", text));
+        }
+        Ok(())
+    }
+
     fn whole_groups(&self, counts: &[u64]) -> Result<(), Refusal> {
         let minimum = self.rules.cell_min;
         if counts.iter().any(|count| cells::is_small(*count, minimum)) {

@@ -35,5 +35,8 @@ pub use gate::{Gate, HeldOut, JUDGES_MIN};
 pub use policy::Policy;
 pub use predictions::publish;
 pub use released::{Disclosure, Notice, Released};
-pub use rule::{Allowed, InvalidRule, Limit, Limits, Minimum, Permission, Refusal, Rules};
+pub use rule::{
+    Allowed, InvalidRule, Limit, Limits, Minimum, OUTCOME_EPSILON, OUTCOME_EPSILON_WANTED,
+    Permission, Refusal, Rules, is_outcome_epsilon,
+};
 pub use steepness::Steepness;

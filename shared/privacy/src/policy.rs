@@ -68,6 +68,13 @@ impl Policy {
                 one.ceiling, one.asked, one.most
             )
         }));
+        let outcome_epsilon_max = self.rules.outcome_epsilon_max;
+        if outcome_epsilon_max > default.outcome_epsilon_max {
+            sentences.push(format!(
+                "outcome_epsilon_max is {outcome_epsilon_max}, raised from {}.",
+                default.outcome_epsilon_max
+            ));
+        }
         sentences
     }
 }

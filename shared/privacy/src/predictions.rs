@@ -24,7 +24,7 @@ pub fn publish(contents: Vec<Content<'_>>, start: u64) {
             | Content::Nodes(_)
             | Content::LocalUpdate
             | Content::Tabulated
-            | Content::Groups(_)
+            | Content::Groups { .. }
             | Content::Clusters(_)
             | Content::Covered => {}
         }

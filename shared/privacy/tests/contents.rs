@@ -27,7 +27,7 @@ enum Part {
     Errors(Option<ErrorSums>),
     Nodes,
     LocalUpdate,
-    Groups(&'static [u64]),
+    Groups(u64, u64),
     Clusters(&'static [u64]),
     Tabulated,
     /// Patients who are judged, who alone is right, and sums.
@@ -74,7 +74,10 @@ impl Part {
             Self::Nodes => Content::Nodes(vec![TerminalNode::Mean { patients: PATIENTS }]),
             Self::LocalUpdate => Content::LocalUpdate,
             Self::Tabulated => Content::Tabulated,
-            Self::Groups(counts) => Content::Groups(counts.to_vec()),
+            Self::Groups(groups, patients) => Content::Groups {
+                groups: *groups,
+                patients: *patients,
+            },
             Self::Clusters(counts) => Content::Clusters(counts.to_vec()),
             Self::Paired(judged, counts, sums) => Content::Paired(Paired {
                 judged: *judged,
@@ -133,7 +136,7 @@ const PARTS: [(Part, Cost, Option<Permission>); 13] = [
         Some(Permission::SecondMoments),
     ),
     (
-        Part::Groups(&[0, 10, 14]),
+        Part::Groups(2, 24),
         Cost::Nothing,
         Some(Permission::Neighbours),
     ),
@@ -409,12 +412,16 @@ fn no_count_of_a_part_of_a_group_leaves() {
         (&[10, 9], false),
         (&[1], false),
     ] {
-        for part in [Part::Groups(counts), Part::Clusters(counts)] {
-            let mut gate = gate(&all(), &all()).unwrap();
-            let found = cover(&mut gate, Message(vec![part]));
-            let rule = found.err().map(|refusal| refusal.rule);
-            let wanted = (!leaves).then(|| "cell_min".to_owned());
-            assert_eq!(rule, wanted, "{counts:?}");
-        }
+        let mut gate = gate(&all(), &all()).unwrap();
+        let found = cover(&mut gate, Message(vec![Part::Clusters(counts)]));
+        let rule = found.err().map(|refusal| refusal.rule);
+        let wanted = (!leaves).then(|| "cell_min".to_owned());
+        assert_eq!(rule, wanted, "{counts:?}");
+    }
+    for (groups, patients, leaves) in [(0, 0, true), (3, 30, true), (3, 29, false)] {
+        let mut gate = gate(&all(), &all()).unwrap();
+        let found = cover(&mut gate, Message(vec![Part::Groups(groups, patients)]));
+        let rule = found.err().map(|refusal| refusal.rule);
+        assert_eq!(rule, (!leaves).then(|| "cell_min".to_owned()), "{groups}");
     }
 }

@@ -1,20 +1,30 @@
-//! Who is alike to patients of elsewhere, and how they fared: in plain words, for machines, and as a table.
+//! Who is alike to patients of elsewhere, and how they fared: in plain words, for machines, as a table, and as a picture.
 
+use crate::estimates::{Drawn, estimates};
+use crate::figures::FigureError;
+use crate::method::{Row, rows};
 use crate::words::{figure, sites_in_words};
-use protocol::cohort::OutcomeKind;
+use protocol::cohort::{FeatureKind, OutcomeKind, Value};
 use protocol::job::Job;
-use protocol::method::neighbours::model::{self, Interval, Model, Outlook};
-use protocol::method::neighbours::settings::SHARES;
+use protocol::method::neighbours::model::{self, Interval, Mean, Model, Outlook};
+use protocol::method::neighbours::settings::{ALIKE_MIN, SHARES, TOLD};
 use serde::Serialize;
 use std::io;
 
-/// The place among the shares of that which a sentence tells.
-const TOLD: usize = 1;
-/// How the counts come about.
-pub(crate) const HOW: &str = "A patient is similar within the distance that holds so many percent of the pairs of patients within sites. Each \
-    site divides its patients into groups of one outcome, and counts a group whole or not at all. So counts are coarse: \
-    few patients of one outcome among many of another are easily missed, and the intervals ignore that. A queried patient \
-    of one of the sites is counted as well.";
+/// How the numbers come about.
+pub(crate) const HOW: &str = "A patient is similar within a distance that holds about so many percent of the pairs of patients within sites. Each \
+    site divides its patients into groups of similar ones, and counts each group by the share within the distance. Fixed noise hides single \
+    outcomes. The 95 % intervals allow for chance, for noise and for this way of counting. A queried patient of one of the sites is \
+    counted as well.";
+
+/// Patients who were asked about: nothing of them but their places has left whoever asks.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AskedAbout<'a> {
+    /// Their names; without, they are numbered from 1.
+    pub names: &'a [String],
+    /// Their values, one list a patient.
+    pub values: &'a [Vec<Value>],
+}
 
 /// Who is alike to each patient who was asked about.
 #[derive(Debug, Clone, Serialize)]
@@ -26,7 +36,11 @@ pub struct AlikeElsewhere {
     sites: usize,
     /// Patients of all sites.
     patients: u64,
+    /// Of them those in groups, who were looked through.
+    grouped: u64,
     outcome: String,
+    /// How all of them fared.
+    everybody: Fared,
     queries: Vec<Query>,
     notes: Vec<String>,
 }
@@ -35,6 +49,8 @@ pub struct AlikeElsewhere {
 struct Query {
     patient: String,
     within: Vec<Within>,
+    /// What the similar patients at the middle radius are like.
+    features: Vec<Feature>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -43,6 +59,13 @@ struct Within {
     percent: u32,
     radius: f64,
     alike: u64,
+    #[serde(flatten)]
+    fared: Fared,
+}
+
+/// How patients fared; nothing of too few.
+#[derive(Debug, Clone, Default, Serialize)]
+struct Fared {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     classes: Vec<Class>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,9 +77,16 @@ struct Within {
 #[derive(Debug, Clone, Serialize)]
 struct Class {
     class: String,
-    patients: u64,
-    /// None of nobody.
-    share: Option<Ends>,
+    share: Ends,
+}
+
+/// A feature of a patient, and its mean, or share, among the similar.
+#[derive(Debug, Clone, Serialize)]
+struct Feature {
+    feature: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    own: Option<String>,
+    similar: String,
 }
 
 /// A number and its interval of 95 %.
@@ -80,33 +110,39 @@ impl From<Interval> for Ends {
 }
 
 impl AlikeElsewhere {
-    /// What `result` says of the patients of these names; numbered from 1 where there are none. `sites` have taken part.
+    /// What `result` says of these patients. `sites` have taken part.
     pub(crate) fn new(
         run: &str,
         model: &Model,
         job: &Job,
         sites: usize,
-        (names, notes): (&[String], &[String]),
+        (of, notes): (AskedAbout<'_>, &[String]),
     ) -> Self {
         let kind = &job.cohort.outcome.kind;
-        let query = |(place, groups): (usize, &[model::Alike])| Query {
-            patient: names
-                .get(place)
-                .cloned()
-                .unwrap_or_else(|| (place + 1).to_string()),
-            within: SHARES
-                .iter()
-                .zip(&model.radii)
-                .zip(groups)
-                .map(|((percent, radius), alike)| within(*percent, *radius, alike, kind))
-                .collect(),
+        let query = |(place, (groups, means)): (usize, (&[model::Alike], &[Mean]))| {
+            let both = SHARES.iter().zip(&model.radii).zip(groups);
+            let within = |((percent, radius), alike): ((&u32, &f64), &model::Alike)| Within {
+                percent: *percent,
+                radius: *radius,
+                alike: alike.count(),
+                fared: Fared::of(alike, &model.everybody, kind),
+            };
+            let name = of.names.get(place).cloned();
+            let own = of.values.get(place).map(Vec::as_slice);
+            Query {
+                patient: name.unwrap_or_else(|| (place + 1).to_string()),
+                within: both.map(within).collect(),
+                features: features(job, means, own),
+            }
         };
         Self {
             run: run.to_owned(),
             compared_by: model.run.clone(),
             sites,
             patients: model.patients,
-            outcome: job.cohort.outcome.column.clone(),
+            grouped: model.grouped,
+            outcome: outcome(job),
+            everybody: Fared::of(&model.everybody, &model.everybody, kind),
             queries: model.queries().enumerate().map(query).collect(),
             notes: notes.to_vec(),
         }
@@ -115,60 +151,94 @@ impl AlikeElsewhere {
     /// A sentence for each patient.
     pub(crate) fn sentences(&self) -> Vec<String> {
         let sentence = |query: &Query| {
-            let fared = query
-                .within
-                .get(TOLD)
-                .map(Within::fared)
-                .unwrap_or_default();
-            let alike = query.within.get(TOLD).map_or(0, |one| one.alike);
-            format!(
-                "Patient {}: of {} patients at {}, {alike} are similar{fared}.",
-                query.patient,
-                self.patients,
-                sites_in_words(self.sites)
-            )
+            let told = query.within.get(TOLD);
+            let alike = told.map_or(0, |one| one.alike);
+            let fared = told.map(|one| one.fared.told()).unwrap_or_default();
+            let who = format!("Patient {}", query.patient);
+            let (all, sites) = (self.grouped, sites_in_words(self.sites));
+            match fared.is_empty() {
+                true => format!(
+                    "{who}: fewer than {ALIKE_MIN} of {all} patients at {sites} are similar, too few to say how they fared."
+                ),
+                false => format!(
+                    "{who}: about {alike} of {all} patients at {sites} are similar. {}: {fared}; of all patients {}.",
+                    self.outcome,
+                    self.everybody.values()
+                ),
+            }
         };
         self.queries.iter().map(sentence).collect()
     }
 
-    /// The head of the table, and a row for each radius of each patient.
-    pub(crate) fn table(&self) -> (Vec<&'static str>, Vec<Vec<String>>) {
-        let head = vec!["patient", "% of pairs", "distance", "similar", "outcomes"];
-        let row = |query: &Query, one: &Within| {
-            vec![
-                query.patient.clone(),
-                one.percent.to_string(),
-                figure(one.radius),
-                one.alike.to_string(),
-                one.fared().trim_start_matches([':', ' ']).to_owned(),
-            ]
+    /// A picture for each number of the outcome: of all patients and radii, with a line at what everybody has.
+    ///
+    /// # Errors
+    /// [`FigureError`].
+    pub(crate) fn pictures(&self) -> Result<Vec<String>, FigureError> {
+        let picture = |whole: (String, bool, Ends)| {
+            let (what, is_share, everybody) = whole;
+            let scale = if is_share { 100.0 } else { 1.0 };
+            let line = |query: &Query, one: &Within| {
+                let parts = one.fared.parts();
+                let (_, _, ends) = parts.into_iter().find(|(name, _, _)| *name == what)?;
+                Some(Drawn {
+                    name: format!(
+                        "{}, nearest {} %: {}",
+                        query.patient, one.percent, one.alike
+                    ),
+                    value: scale * ends.value,
+                    low: scale * ends.low?,
+                    high: scale * ends.high?,
+                })
+            };
+            let all = self.queries.iter();
+            let lines = all.flat_map(|query| query.within.iter().map(move |one| (query, one)));
+            let drawn: Vec<Drawn> = lines.filter_map(|(query, one)| line(query, one)).collect();
+            let axis = match is_share {
+                true => format!("{}: {what}, %", self.outcome),
+                false => format!("{}: {what}", self.outcome),
+            };
+            estimates(&drawn, &axis, scale * everybody.value, false)
         };
-        let rows = self.queries.iter();
-        let rows = rows.flat_map(|query| query.within.iter().map(move |one| row(query, one)));
-        (head, rows.collect())
+        self.everybody.parts().into_iter().map(picture).collect()
     }
 
-    /// What people read: the sentences, the table, and how it came about.
+    /// The features of a patient and of those who are similar: the head, and for each patient a name and rows.
+    pub(crate) fn profiles(&self) -> impl Iterator<Item = (&str, Vec<[&str; 3]>)> {
+        self.queries.iter().map(|query| {
+            let rows = query.features.iter().map(|one| {
+                let own = one.own.as_deref().unwrap_or("-");
+                [one.feature.as_str(), own, one.similar.as_str()]
+            });
+            (query.patient.as_str(), rows.collect())
+        })
+    }
+
+    /// What people read: the sentences, each radius, and how it came about.
     #[must_use]
     pub fn text(&self) -> String {
-        let (head, rows) = self.table();
-        let head: Vec<String> = head.into_iter().map(str::to_owned).collect();
-        let lines: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
-        let width = |column: usize| {
-            let cells = lines.iter().filter_map(|line| line.get(column));
-            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..5).map(width).collect();
-        let mut text = self.sentences().join("\n") + "\n\n";
-        for line in &lines {
-            let cells = line.iter().zip(&widths).enumerate();
-            let cells = cells.map(|(column, (cell, width))| match column {
-                0 | 4 => format!("{cell:<width$}"),
-                _ => format!("{cell:>width$}"),
-            });
-            let line = cells.collect::<Vec<_>>().join("  ");
-            text.push_str(line.trim_end());
-            text.push('\n');
+        let mut text = String::new();
+        for (sentence, query) in self.sentences().iter().zip(&self.queries) {
+            text.push_str(&format!("{sentence}\n"));
+            for one in &query.within {
+                let fared = one.fared.told();
+                let fared = if fared.is_empty() {
+                    "too few to say"
+                } else {
+                    &fared
+                };
+                let (percent, alike) = (one.percent, one.alike);
+                text.push_str(&format!(
+                    "  nearest {percent:>2} % of pairs: {alike:>5} similar, {fared}\n"
+                ));
+            }
+            for one in query.features.iter().filter(|one| one.own.is_some()) {
+                let own = one.own.as_deref().unwrap_or_default();
+                text.push_str(&format!(
+                    "  {}: {own}; similar patients {}\n",
+                    one.feature, one.similar
+                ));
+            }
         }
         text.push_str(&format!("\n{HOW}\n"));
         for note in &self.notes {
@@ -185,20 +255,31 @@ impl AlikeElsewhere {
         serde_json::to_string_pretty(self).map_err(io::Error::other)
     }
 
-    /// A row for each class of each radius of each patient; of a number or a survival time one a radius.
+    /// A row for each class of each radius of each patient; of a number or a survival time one a radius. Without numbers where there are too
+    /// few.
     ///
     /// # Errors
     /// [`io::Error`] where it cannot be written.
     pub fn csv(&self) -> io::Result<Vec<u8>> {
         let mut table = csv::Writer::from_writer(Vec::new());
         table.write_record([
-            "patient", "percent", "radius", "alike", "what", "patients", "value", "low", "high",
+            "patient",
+            "percent",
+            "radius",
+            "alike",
+            "what",
+            "value",
+            "low",
+            "high",
+            "everybody",
         ])?;
         for query in &self.queries {
             for one in &query.within {
-                for (what, patients, ends) in one.told() {
+                let known = one.fared.parts();
+                for (what, _, everybody) in self.everybody.parts() {
+                    let own = known.iter().find(|(name, _, _)| *name == what);
                     let end = |end: fn(&Ends) -> Option<f64>| {
-                        let end = ends.as_ref().and_then(end);
+                        let end = own.and_then(|(_, _, ends)| end(ends));
                         end.map(|end| end.to_string()).unwrap_or_default()
                     };
                     table.write_record([
@@ -207,10 +288,10 @@ impl AlikeElsewhere {
                         one.radius.to_string(),
                         one.alike.to_string(),
                         what,
-                        patients.to_string(),
                         end(|ends| Some(ends.value)),
                         end(|ends| ends.low),
                         end(|ends| ends.high),
+                        everybody.value.to_string(),
                     ])?;
                 }
             }
@@ -219,88 +300,129 @@ impl AlikeElsewhere {
     }
 }
 
-impl Within {
-    /// What is told of them: its name, of how many, and its interval.
-    fn told(&self) -> Vec<(String, u64, Option<Ends>)> {
-        let classes = self.classes.iter();
-        let mut told: Vec<_> = classes
-            .map(|one| (one.class.clone(), one.patients, one.share))
-            .collect();
-        if let Some(mean) = self.mean {
-            told.push(("mean".to_owned(), self.alike, Some(mean)));
+impl Fared {
+    fn of(alike: &model::Alike, everybody: &model::Alike, kind: &OutcomeKind) -> Self {
+        let mut fared = Self::default();
+        match alike.outlook(everybody, kind) {
+            None => {}
+            Some(Outlook::Classes(shares)) => {
+                let both = kind.classes().into_iter().zip(shares);
+                let class = |(class, share): (String, Interval)| Class {
+                    class,
+                    share: share.into(),
+                };
+                fared.classes = both.map(class).collect();
+            }
+            Some(Outlook::Mean(mean)) => fared.mean = Some(mean.into()),
+            Some(Outlook::Rate(rate)) => fared.events_a_unit_of_time = Some(rate.into()),
         }
-        if let Some(rate) = self.events_a_unit_of_time {
-            let name = "events a unit of time".to_owned();
-            told.push((name, self.alike, Some(rate)));
-        }
-        told
+        fared
     }
 
-    /// How they fared, after a colon; nothing of nobody.
-    fn fared(&self) -> String {
-        let percent = |share: f64| format!("{:.0}", 100.0 * share);
-        let ends = |ends: &Ends, told: &dyn Fn(f64) -> String| match (ends.low, ends.high) {
-            (Some(low), Some(high)) => format!(" ({} to {})", told(low), told(high)),
-            _ => String::new(),
-        };
-        // Of two classes the second says all.
+    /// Each number: what it is, whether it is a share, and its interval. Of two classes the second says all.
+    fn parts(&self) -> Vec<(String, bool, Ends)> {
         let first = usize::from(self.classes.len() == 2);
-        let classes = self.classes.iter().skip(first).filter_map(|one| {
-            let share = one.share?;
-            let share_told = percent(share.value);
-            let ends = ends(&share, &percent);
-            Some(format!("{share_told} % {}{ends}", one.class))
-        });
-        let mut parts: Vec<String> = classes.collect();
-        let number = |value: f64| figure(value);
-        if let Some(mean) = &self.mean {
-            parts.push(format!(
-                "mean {}{}",
-                figure(mean.value),
-                ends(mean, &number)
-            ));
-        }
-        if let Some(rate) = &self.events_a_unit_of_time {
-            let told = figure(rate.value);
-            parts.push(format!(
-                "{told} events per unit of time{}",
-                ends(rate, &number)
-            ));
-        }
-        match parts.is_empty() {
-            true => String::new(),
-            false => format!(": {}", parts.join(", ")),
-        }
+        let classes = self.classes.iter().skip(first);
+        let mut parts: Vec<_> = classes
+            .map(|one| (one.class.clone(), true, one.share))
+            .collect();
+        parts.extend(self.mean.map(|mean| ("mean".to_owned(), false, mean)));
+        let rate = self.events_a_unit_of_time;
+        parts.extend(rate.map(|rate| ("events per unit of time".to_owned(), false, rate)));
+        parts
+    }
+
+    /// In words, with intervals; nothing of too few.
+    fn told(&self) -> String {
+        self.words(true)
+    }
+
+    /// In words, without intervals.
+    fn values(&self) -> String {
+        self.words(false)
+    }
+
+    fn words(&self, with_ends: bool) -> String {
+        let part = |(what, is_share, ends): (String, bool, Ends)| {
+            let number = |value: f64| match is_share {
+                true => format!("{:.0}", 100.0 * value),
+                false => figure(value),
+            };
+            let unit = if is_share { " %" } else { "" };
+            let value = number(ends.value);
+            let range = match (with_ends, ends.low, ends.high) {
+                (true, Some(low), Some(high)) => {
+                    format!(" ({} to {}{unit})", number(low), number(high))
+                }
+                (true, Some(low), None) => format!(" ({} or more)", number(low)),
+                _ => String::new(),
+            };
+            format!("{value}{unit} {what}{range}")
+        };
+        let parts: Vec<String> = self.parts().into_iter().map(part).collect();
+        parts.join(", ")
     }
 }
 
-fn within(percent: u32, radius: f64, alike: &model::Alike, kind: &OutcomeKind) -> Within {
-    let outlook = alike.outlook(kind);
-    let shares = match &outlook {
-        Some(Outlook::Classes(shares)) => shares.clone(),
-        _ => Vec::new(),
+/// What the outcome is called.
+fn outcome(job: &Job) -> String {
+    let outcome = &job.cohort.outcome;
+    let study = job.study.as_ref();
+    let own = study.and_then(|study| {
+        let mut all = study.outcomes.iter();
+        all.find(|one| one.specification == *outcome)
+    });
+    own.map_or_else(|| outcome.column.clone(), |one| one.label.clone())
+}
+
+/// The features of the similar, next to the patient's own.
+fn features(job: &Job, means: &[Mean], own: Option<&[Value]>) -> Vec<Feature> {
+    let row = |(row, mean): (Row<'_>, &Mean)| {
+        let mean = mean.value()?;
+        let all = &job.cohort.features;
+        let place = all.iter().position(|one| one.name == row.feature.name)?;
+        let value = own.and_then(|own| own.get(place));
+        Some(Feature {
+            own: value.map(|value| own_value(&row, value)),
+            similar: similar(&row, mean),
+            feature: row.name(),
+        })
     };
-    let class = |(place, class): (usize, String)| Class {
-        class,
-        patients: alike.classes.get(place).copied().unwrap_or(0),
-        share: shares.get(place).copied().map(Ends::from),
-    };
-    let names = match kind {
-        OutcomeKind::Survival { .. } => vec!["without an event".to_owned(), "events".to_owned()],
-        kind => kind.classes(),
-    };
-    Within {
-        percent,
-        radius,
-        alike: alike.patients(),
-        classes: names.into_iter().enumerate().map(class).collect(),
-        mean: match &outlook {
-            Some(Outlook::Mean(mean)) => Some((*mean).into()),
-            _ => None,
-        },
-        events_a_unit_of_time: match &outlook {
-            Some(Outlook::Rate(rate)) => Some((*rate).into()),
-            _ => None,
-        },
+    rows(job).into_iter().zip(means).filter_map(row).collect()
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // places of levels
+fn similar(row: &Row<'_>, mean: f64) -> String {
+    match (&row.feature.kind, row.is_share) {
+        (FeatureKind::Ordinal { levels }, _) => {
+            let place = mean.round().max(0.0) as usize;
+            let level = levels.get(place.min(levels.len() - 1));
+            level.map_or_else(|| figure(mean), |level| labelled(row, level))
+        }
+        (_, true) => format!("{:.0} %", 100.0 * mean),
+        (_, false) => figure(row.meant(mean)),
     }
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // places of levels
+fn own_value(row: &Row<'_>, value: &Value) -> String {
+    let yes = |holds: bool| if holds { "yes" } else { "no" }.to_owned();
+    match (value, &row.feature.kind) {
+        (Value::Missing, _) => "missing".to_owned(),
+        (Value::Level(place), FeatureKind::Categorical { levels }) => {
+            yes(levels.get(*place).map(String::as_str) == row.level)
+        }
+        (Value::Number(number), FeatureKind::Ordinal { levels }) => {
+            let level = levels.get(*number as usize);
+            level.map_or_else(|| figure(*number), |level| labelled(row, level))
+        }
+        (Value::Number(number), FeatureKind::Binary { .. }) => yes(*number == 1.0),
+        (Value::Number(number), _) => figure(*number),
+        (Value::Level(place), _) => place.to_string(),
+    }
+}
+
+fn labelled(row: &Row<'_>, level: &str) -> String {
+    let known = row.feature.level_labels.get(level);
+    known.map_or_else(|| level.to_owned(), String::clone)
 }

@@ -21,7 +21,7 @@ mod tables;
 mod watching;
 mod words;
 
-pub use alike::AlikeElsewhere;
+pub use alike::{AlikeElsewhere, AskedAbout};
 pub use figures::FigureError;
 pub use folder::{FolderError, PendingFolder, Replace};
 pub use groups::{
@@ -74,11 +74,11 @@ pub fn truth(result: &RunResult) -> Option<String> {
     method::truth(result)
 }
 
-/// What a run says of who is alike to patients of these names; none where it asked no such thing, or its job cannot be read.
+/// What a run says of who is alike to these patients; none where it asked no such thing, or its job cannot be read.
 #[must_use]
-pub fn alike(result: &RunResult, names: &[String]) -> Option<AlikeElsewhere> {
+pub fn alike(result: &RunResult, of: AskedAbout<'_>) -> Option<AlikeElsewhere> {
     let job = Job::parse_for_one(&result.job).ok()?;
-    method::alike(result, &job, names)
+    method::alike(result, &job, of)
 }
 
 /// Which groups the patients of a run fall into, in words; none where it looked for none, or its job cannot be read.

@@ -1,6 +1,8 @@
 //! The release rules of a site: `[policy]` of site.toml, or a file of its own.
 
-use privacy::{Allowed, Limits, Permission, Policy, Rules};
+use privacy::{
+    Allowed, Limits, OUTCOME_EPSILON_WANTED, Permission, Policy, Rules, is_outcome_epsilon,
+};
 use protocol::document::{self, DocumentErrors, Section};
 
 /// Reads a policy from a file of its own: the keys of `[policy]`, without its heading.
@@ -23,6 +25,12 @@ pub fn read(section: &mut Section<'_, '_>) -> Option<Policy> {
             .filter(|one| section.or(one.name(), default.permissions.contains(one)))
             .collect(),
         ceilings: ceilings(section, &default.ceilings),
+        outcome_epsilon_max: section.number(
+            "outcome_epsilon_max",
+            default.outcome_epsilon_max,
+            OUTCOME_EPSILON_WANTED,
+            is_outcome_epsilon,
+        ),
         ..default
     };
     let rules = rules.with_minima(|minimum| {

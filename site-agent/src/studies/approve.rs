@@ -305,6 +305,14 @@ fn beyond_the_policy(study: &Study, rules: &Rules) -> Result<(), StudyError> {
             return refused(what, format!("{missing:?}"), wanted);
         }
     }
+    if study.outcome_epsilon > rules.outcome_epsilon_max {
+        let wanted = format!(
+            "at most {}, as outcome_epsilon_max in the policy of this site says",
+            rules.outcome_epsilon_max
+        );
+        let found = format!("outcome_epsilon = {}", study.outcome_epsilon);
+        return refused("limits", found, wanted);
+    }
     match study.limits.beyond(&rules.ceilings).next() {
         None => Ok(()),
         Some(one) => {

@@ -27,13 +27,36 @@ pub struct Budget {
     /// The last day of its runs.
     until: String,
     limits: [Line; 4],
+    outcome_epsilon: Epsilon,
+}
+
+/// How far an outcome of one patient is hidden in what is told of groups.
+#[derive(Debug, Serialize)]
+struct Epsilon {
+    /// Of each metric that makes groups, and each outcome.
+    each: f64,
+    /// Of those that have made groups.
+    used: f64,
+    /// Of all that may.
+    most: f64,
 }
 
 impl Budget {
     /// Of a study that the site has approved, of which `used` is used.
     #[must_use]
     pub fn new(approved: &Approved, used: &Limits, rules: &Rules, now: Timestamp) -> Self {
-        let limits = approved.study.limits.both(&rules.ceilings).with(used);
+        let allowed = approved.study.limits.both(&rules.ceilings);
+        let each = approved
+            .study
+            .outcome_epsilon
+            .min(rules.outcome_epsilon_max);
+        let of = |limits: &Limits| each * limits.metrics_for_groups as f64;
+        let outcome_epsilon = Epsilon {
+            each,
+            used: of(used),
+            most: of(&allowed),
+        };
+        let limits = allowed.with(used);
         Self {
             study: approved.study.name.to_string(),
             status: approved.standing(now),
@@ -44,6 +67,7 @@ impl Budget {
                 used: one.used,
                 left: one.left(),
             }),
+            outcome_epsilon,
         }
     }
 }
@@ -69,6 +93,10 @@ impl fmt::Display for Budget {
         {
             write!(out, "\n  {limit:<18}{allowed:>10}{used:>10}{left:>10}")?;
         }
-        Ok(())
+        let Epsilon { each, used, most } = self.outcome_epsilon;
+        write!(
+            out,
+            "\n  outcome_epsilon is {each} for each metric that makes groups, and each outcome. It adds up: {used} used, {most} at most."
+        )
     }
 }

@@ -84,6 +84,18 @@ impl Review<'_> {
              groups, by {} metrics.",
             limits.runs, limits.rounds, limits.queries, limits.metrics_for_groups
         )?;
+        writeln!(
+            out,
+            "  where groups of similar patients are counted: each patient's outcome with noise, outcome_epsilon = {} for each metric and outcome.",
+            study.outcome_epsilon
+        )?;
+        if study.outcome_epsilon > rules.outcome_epsilon_max {
+            writeln!(
+                out,
+                "  outcome_epsilon is {}: this site's policy refuses it, for outcome_epsilon_max is {}.",
+                study.outcome_epsilon, rules.outcome_epsilon_max
+            )?;
+        }
         for one in limits.beyond(&rules.ceilings) {
             writeln!(
                 out,

@@ -265,8 +265,8 @@ fn two_steps_after_each_other_tell_patients_who_move_one_by_one_and_small_groups
 
     let ours = taken_apart(|centres| told(&mut sites, centres), &spread);
     let mut means: Vec<(u64, Array1<f64>)> = Vec::new();
-    for (vectors, classes) in &hospitals.sites {
-        for members in parted(vectors.view(), classes, 10) {
+    for (vectors, _) in &hospitals.sites {
+        for members in parted(vectors.view(), 10) {
             let rows = vectors.select(ndarray::Axis(0), &members);
             means.push((
                 members.len() as u64,
@@ -329,8 +329,8 @@ fn whatever_is_asked_no_count_is_below_the_rule() {
                 let told: Vec<u64> = match answer {
                     Told::Sums(told) => told.patients,
                     Told::Agreement(told) => {
-                        let classes = told.fared.iter().flat_map(|one| one.classes.clone());
-                        classes.chain(told.tables).collect()
+                        let fared = told.fared.iter().map(|one| one.count());
+                        fared.chain(told.tables).collect()
                     }
                     Told::Marks(told) => {
                         let features = told.iter().flat_map(|one| &one.features);

@@ -1,5 +1,6 @@
-//! An operator who asks who is alike, ten thousand times, to find a patient, or one value of a patient whom they know. Against sites
-//! that count their patients one by one both succeed; against those that we have, the same questions find where groups are.
+//! An operator who asks who is alike, thousands of times, to learn the outcome of a patient whom they know. The operator knows more than
+//! any does: the groups and the places of all patients, and the outcomes of all but one. Against sums without noise the last outcome
+//! follows; against those that we have it is guessed, no more often than `outcome_epsilon` lets it be.
 
 use kindred_tests::deployment::{certify, tls_of};
 use kindred_tests::federation::{NOW, RUN, worker};
@@ -8,7 +9,7 @@ use kindred_tests::studies::Opened;
 use ndarray::Array2;
 use privacy::Rules;
 use protocol::job::Job;
-use protocol::message::neighbours::{Alike, Answer as Told, OctaveGrid, Request as Asked, parted};
+use protocol::message::neighbours::{Answer as Told, Closeness, Group, Request as Asked, parted};
 use protocol::message::{Answer, Request};
 use protocol::name::SiteName;
 use rand::{RngExt, SeedableRng};
@@ -21,16 +22,16 @@ use site_agent::run::worker::Worker;
 use site_agent::source::read_cohort;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 const SITES: [&str; 3] = ["north", "south", "east"];
 const PATIENTS: usize = 60;
 /// Queries of one job at most.
 const AT_ONCE: usize = 200;
-/// Halvings of a line.
-const HALVINGS: usize = 45;
-/// Points from which one centre is found.
-const POINTS: usize = 6;
+
+/// Sites' keys with which the attack is carried out.
+const KEYS: u64 = 8;
 
 type Points = Vec<Vec<f64>>;
 
@@ -77,12 +78,11 @@ fn hospitals() -> Hospitals {
 fn record(run: &str) -> String {
     let row = |(column, name): (usize, &str)| json!({"name": name, "column": column, "transform": "value", "mean": 0.0, "scale": 1.0, "imputed": 0.0});
     let rows: Vec<_> = ["x", "y", "z"].into_iter().enumerate().map(row).collect();
-    let weight = if run == "other" { 2.0 } else { 1.0 };
     json!({
         "job": job("learned", &[vec![0.0; 3]]), "patients": PATIENTS, "cohort": "",
         "learned": {"metric": {
             "rows": rows, "dropped": [], "rule": "distance",
-            "metric": [[weight, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+            "metric": [[weight(run), 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
         }},
     })
     .to_string()
@@ -99,321 +99,233 @@ fn job(run: &str, queries: &[Vec<f64>]) -> String {
 }
 
 impl Hospitals {
-    /// The sum over the sites of what they answer to one question of a job.
-    fn sum<T>(
-        &self,
-        queries: &[Vec<f64>],
-        asked: &Asked,
-        mut add: impl FnMut(&mut Option<T>, Told),
-    ) -> T {
-        let mut sum = None;
-        for site in SITES {
-            let job = Job::parse(&job("learned", queries)).unwrap();
+    /// The patients of the second class within a radius of each query, as the sites tell it: in the sum over all of them.
+    fn by_groups(&self, (run, key): (&str, u64), queries: &[Vec<f64>], radius: f64) -> Vec<f64> {
+        let mut sums = vec![0.0; queries.len()];
+        for (place, site) in SITES.into_iter().enumerate() {
+            let job = Job::parse(&job(run, queries)).unwrap();
             let path = self.home.join(&format!("data/{site}.csv"));
             let source = SourceConfig::of_file(&path, Some("patient".to_owned()));
             let cohort = read_cohort(&source, &job, &mut |_| ()).unwrap();
             let folder = self.home.join(&format!("sites/{site}/runs/asks"));
-            let secret = Box::new(|_: &[u8]| 7);
+            // A key of the site's own.
+            let secret = Box::new(move |bytes: &[u8]| {
+                let mut hasher = DefaultHasher::new();
+                (key, place, bytes).hash(&mut hasher);
+                hasher.finish()
+            });
             let rules = Rules::default();
             let made = Computation::new(job, Seed(1), cohort, folder, &rules, secret);
             let mut site = made.unwrap_or_else(|stop| panic!("{stop:?}"));
-            match site.answer(&Request::Neighbours(asked.clone())) {
-                Ok(Answer::Neighbours(told)) => add(&mut sum, told),
-                other => panic!("{other:?}"),
+            let asked = Asked::Count(Arc::new(vec![radius; 3]));
+            let Ok(Answer::Neighbours(Told::Found(told))) =
+                site.answer(&Request::Neighbours(asked))
+            else {
+                panic!("no answer");
+            };
+            let own = told.alike.iter().step_by(3);
+            let pairs = sums.iter_mut().zip(own);
+            pairs.for_each(|(sum, one)| *sum += one.classes[1].sum);
+        }
+        sums
+    }
+
+    /// The groups of all sites by a run: each with its members, counted over all sites.
+    fn groups(&self, run: &str) -> Vec<(Group, Vec<usize>)> {
+        let mut groups = Vec::new();
+        for (place, vectors) in self.vectors.iter().enumerate() {
+            let mut placed = vectors.clone();
+            placed.column_mut(0).mapv_inplace(|x| weight(run) * x);
+            for members in parted(placed.view(), 10) {
+                let group = Group::of(placed.view(), &members);
+                let all = members.into_iter().map(|row| place * PATIENTS + row);
+                groups.push((group, all.collect()));
             }
         }
-        sum.unwrap()
+        groups
     }
 
-    /// The nearest of the radii that a run takes.
-    fn radius(&self) -> f64 {
-        let counts = self.sum(&[vec![0.0; 3]], &Asked::Measure, |sum, told| {
-            let Told::Distances(own) = told else { panic!() };
-            let sum: &mut Vec<u64> = sum.get_or_insert_with(|| vec![0; own.len()]);
-            sum.iter_mut().zip(own).for_each(|(sum, one)| *sum += one);
-        });
-        let all: u64 = counts.iter().sum();
-        let mut so_far = 0;
-        let cell = counts.iter().position(|count| {
-            so_far += count;
-            100 * so_far >= 5 * all
-        });
-        OctaveGrid::end(cell.unwrap())
+    fn classes(&self) -> Vec<u32> {
+        self.classes.concat()
     }
 
-    /// Who is alike to each query, as the sites tell it.
-    fn by_groups(&self, queries: &[Vec<f64>], radius: f64) -> Vec<[u64; 2]> {
-        let asked = Asked::Count(Arc::new(vec![radius; 3]));
-        let sum = self.sum(queries, &asked, |sum, told| {
-            let Told::Alike(own) = told else { panic!() };
-            let own: Vec<[u64; 2]> = own
-                .iter()
-                .step_by(3)
-                .map(|one: &Alike| [one.classes[0], one.classes[1]])
-                .collect();
-            let sum: &mut Vec<[u64; 2]> = sum.get_or_insert_with(|| vec![[0; 2]; own.len()]);
-            for (sum, one) in sum.iter_mut().zip(own) {
-                *sum = [sum[0] + one[0], sum[1] + one[1]];
+    /// The places of all patients by a run.
+    fn places(&self, run: &str) -> Points {
+        let rows = self.vectors.iter().flat_map(|one| one.outer_iter());
+        rows.map(|row| vec![weight(run) * row[0], row[1], row[2]])
+            .collect()
+    }
+
+    /// Each group's number of patients of the second class, with its noise, solved from thousands of answers.
+    fn solved(&self, run: &str, key: u64) -> Vec<f64> {
+        let groups = self.groups(run);
+        let mut draw = ChaCha8Rng::seed_from_u64(5);
+        // Beside the known patients, a hair apart, and further away.
+        let mut queries = Points::new();
+        for hair in [1e-7, 0.5, 1.0, 2.0] {
+            for place in self.places(run) {
+                for _ in 0..2 {
+                    let near = place
+                        .iter()
+                        .map(|x| x + hair * draw.random_range(-1.0..1.0));
+                    queries.push(near.collect());
+                }
             }
-        });
-        assert!(
-            sum.iter()
-                .flatten()
-                .all(|count| *count == 0 || *count >= 10)
-        );
-        sum
-    }
-
-    /// The same, as sites would tell it that count patients one by one.
-    fn one_by_one(&self, queries: &[Vec<f64>], radius: f64) -> Vec<[u64; 2]> {
-        let count = |query: &Vec<f64>| {
-            let mut counts = [0; 2];
-            for (place, class) in self.patients() {
-                counts[class as usize] += u64::from(apart(&place, query) <= radius);
-            }
-            counts
-        };
-        queries.iter().map(count).collect()
-    }
-
-    fn patients(&self) -> impl Iterator<Item = (Vec<f64>, u32)> {
-        let sites = self.vectors.iter().zip(&self.classes);
-        sites.flat_map(|(vectors, classes)| {
-            let rows = vectors.outer_iter().map(|row| row.to_vec());
-            rows.zip(classes.iter().copied())
-        })
-    }
-
-    /// The means of the groups of all sites, and their class.
-    fn centres(&self) -> Vec<(Vec<f64>, u32)> {
-        let mut centres = Vec::new();
-        for (vectors, classes) in self.vectors.iter().zip(&self.classes) {
-            for members in parted(vectors.view(), classes, 10) {
-                let mean = |column| {
-                    let values = members.iter().map(|row| vectors[[*row, column]]);
-                    values.sum::<f64>() / members.len() as f64
+        }
+        let size = groups.len();
+        let mut normal = Array2::<f64>::zeros((size, size + 1));
+        for (batch, radius) in queries
+            .chunks(AT_ONCE)
+            .zip([2.0, 3.0, 4.0].into_iter().cycle())
+        {
+            for (query, sum) in batch.iter().zip(self.by_groups((run, key), batch, radius)) {
+                let within = |(group, _): &(Group, Vec<usize>)| {
+                    group.within(query, radius, Closeness::Euclidean)
                 };
-                centres.push((vec![mean(0), mean(1), mean(2)], classes[members[0]]));
+                let row: Vec<f64> = groups.iter().map(within).chain([sum]).collect();
+                for i in 0..size {
+                    for j in 0..=size {
+                        normal[[i, j]] += row[i] * row[j];
+                    }
+                }
             }
         }
-        centres
+        solve(normal)
+    }
+}
+
+fn weight(run: &str) -> f64 {
+    if run == "other" { 2.0 } else { 1.0 }
+}
+
+/// Of a positive definite matrix, with what it is to give behind it.
+fn solve(mut rows: Array2<f64>) -> Vec<f64> {
+    let size = rows.nrows();
+    for pivot in 0..size {
+        for row in 0..size {
+            if row != pivot {
+                let factor = rows[[row, pivot]] / rows[[pivot, pivot]];
+                for column in pivot..=size {
+                    let taken = factor * rows[[pivot, column]];
+                    rows[[row, column]] -= taken;
+                }
+            }
+        }
+    }
+    (0..size)
+        .map(|row| rows[[row, size]] / rows[[row, row]])
+        .collect()
+}
+
+/// How much likelier each patient's outcome is the second class, in logarithms, to whoever knows all others and this number of each group.
+fn evidence(groups: &[(Group, Vec<usize>)], told: &[f64], classes: &[u32]) -> Vec<f64> {
+    let mut evidence = vec![0.0; classes.len()];
+    for ((_, members), told) in groups.iter().zip(told) {
+        let all: u32 = members.iter().map(|one| classes[*one]).sum();
+        for one in members {
+            let left = told - f64::from(all - classes[*one]);
+            evidence[*one] += left.abs() - (left - 1.0).abs();
+        }
+    }
+    evidence
+}
+
+/// Outcomes that are guessed right, where the likelier one is guessed.
+fn right(evidence: &[f64], classes: &[u32]) -> usize {
+    let both = evidence.iter().zip(classes);
+    both.filter(|(evidence, class)| (**evidence > 0.0) == (**class == 1))
+        .count()
+}
+
+/// Three standard errors above the share of guesses that a proof allows, over so many groups whose patients share one noise.
+fn allowed(epsilon: f64, groups: usize) -> f64 {
+    let share = epsilon.exp() / (1.0 + epsilon.exp());
+    share + 3.0 * (share * (1.0 - share) / groups as f64).sqrt()
+}
+
+#[test]
+fn whoever_solves_thousands_of_answers_and_knows_nine_of_ten_guesses_the_tenth_no_oftener_than_the_proof_allows()
+ {
+    let hospitals = hospitals();
+    let (classes, groups) = (hospitals.classes(), hospitals.groups("learned"));
+    // Without noise the last outcome follows.
+    let exact = |(_, members): &(Group, Vec<usize>)| {
+        f64::from(members.iter().map(|one| classes[*one]).sum::<u32>())
+    };
+    let naive: Vec<f64> = groups.iter().map(exact).collect();
+    let known = right(&evidence(&groups, &naive, &classes), &classes);
+    assert_eq!(known, classes.len(), "the attack does not bite");
+
+    let others = hospitals.groups("other");
+    let (mut by_one, mut by_two, mut noisy) = (0, 0, 0);
+    for key in 0..KEYS {
+        let solved = hospitals.solved("learned", key);
+        for (told, exact) in solved.iter().zip(&naive) {
+            // All that thousands of answers hold of a group is this whole number, the same in all of them.
+            assert!((told - told.round()).abs() < 1e-3, "{told} was not solved");
+            noisy += usize::from((told - exact).abs() > 0.5);
+        }
+        let one = evidence(&groups, &solved, &classes);
+        by_one += right(&one, &classes);
+        // Another metric makes other groups, and epsilon adds up.
+        let other = evidence(&others, &hospitals.solved("other", key), &classes);
+        let both: Vec<f64> = one.iter().zip(other).map(|(a, b)| a + b).collect();
+        by_two += right(&both, &classes);
+    }
+    let made = groups.len() * KEYS as usize;
+    let all = (classes.len() * KEYS as usize) as f64;
+    let [by_one, by_two] = [by_one, by_two].map(|right| right as f64 / all);
+    println!(
+        "without noise {known} of {} outcomes guessed; by one metric {by_one:.3}, by two {by_two:.3}",
+        classes.len()
+    );
+    println!(
+        "allowed {:.3} and {:.3}; {noisy} of {made} groups with noise",
+        allowed(1.0, made),
+        allowed(2.0, made)
+    );
+    assert!(by_one <= allowed(1.0, made) && by_two <= allowed(2.0, made));
+    // So much the answers do tell, or nobody would ask: a toss is right for half.
+    assert!(by_one > 0.6 && noisy * 3 > made);
+}
+
+#[test]
+fn two_questions_a_hair_apart_around_a_known_patient_differ_by_nothing_that_tells_of_them() {
+    let hospitals = hospitals();
+    let radius = 2.0;
+    let places = hospitals.places("learned");
+    let beside = |hair: f64| -> Points {
+        let near = places
+            .iter()
+            .map(|one| vec![one[0] + radius + hair, one[1], one[2]]);
+        near.collect()
+    };
+    let classes = hospitals.classes();
+    let hair = 1e-7;
+    let ask = |queries: &Points| -> Vec<f64> {
+        let batches = queries.chunks(AT_ONCE);
+        batches
+            .flat_map(|one| hospitals.by_groups(("learned", 0), one, radius))
+            .collect()
+    };
+    let (outside, inside) = (ask(&beside(hair)), ask(&beside(-hair)));
+    // Counted one by one, the known patient is all of the difference.
+    let count = |query: &[f64]| -> u32 {
+        let near = places.iter().zip(&classes);
+        let near = near.filter(|(place, _)| apart(place, query) <= radius);
+        near.map(|(_, class)| class).sum()
+    };
+    let naive = beside(-hair).into_iter().zip(beside(hair)).zip(&classes);
+    let naive = naive.filter(|((near, far), class)| count(near) - count(far) == **class);
+    assert_eq!(naive.count(), classes.len(), "the attack does not bite");
+    for (far, near) in outside.iter().zip(&inside) {
+        assert!((near - far).abs() < 1e-4, "a step of {}", near - far);
     }
 }
 
 fn apart(one: &[f64], other: &[f64]) -> f64 {
     let squares = one.iter().zip(other).map(|(a, b)| (a - b).powi(2));
     squares.sum::<f64>().sqrt()
-}
-
-fn nearest(places: impl Iterator<Item = Vec<f64>>, point: &[f64]) -> f64 {
-    places
-        .map(|place| apart(&place, point))
-        .fold(f64::INFINITY, f64::min)
-}
-
-/// Lines from far away into the patients, six beside each other for each of some directions: where on each somebody is first
-/// alike. Ten thousand questions at most, each the next halving of all lines.
-fn first_crossings(answer: impl Fn(&[Vec<f64>]) -> Vec<[u64; 2]>) -> (Vec<Points>, usize) {
-    let mut draw = ChaCha8Rng::seed_from_u64(5);
-    let mut lines: Vec<(Vec<f64>, Vec<f64>)> = Vec::new();
-    for _ in 0..AT_ONCE / POINTS {
-        let way: Vec<f64> = (0..3).map(|_| draw.random_range(-1.0..1.0)).collect();
-        let length = apart(&way, &[0.0; 3]);
-        let aim: Vec<f64> = (0..3).map(|_| draw.random_range(3.0..7.0)).collect();
-        for _ in 0..POINTS {
-            let aim: Vec<f64> = aim
-                .iter()
-                .map(|x| x + draw.random_range(-0.2..0.2))
-                .collect();
-            let out = (0..3).map(|k| aim[k] + 30.0 * way[k] / length).collect();
-            lines.push((out, aim));
-        }
-    }
-    let mut ends = vec![(0.0, 1.0); lines.len()];
-    let at = |(out, aim): &(Vec<f64>, Vec<f64>), share: f64| -> Vec<f64> {
-        out.iter()
-            .zip(aim)
-            .map(|(a, b)| a + share * (b - a))
-            .collect()
-    };
-    let mut asked = 0;
-    for _ in 0..HALVINGS {
-        let halves = ends.iter().map(|(far, near)| 0.5 * (far + near));
-        let points: Vec<Vec<f64>> = lines.iter().zip(halves).map(|(l, s)| at(l, s)).collect();
-        asked += points.len();
-        for (end, counts) in ends.iter_mut().zip(answer(&points)) {
-            let half = 0.5 * (end.0 + end.1);
-            match counts[0] + counts[1] > 0 {
-                true => end.1 = half,
-                false => end.0 = half,
-            }
-        }
-    }
-    let points: Vec<Vec<f64>> = lines.iter().zip(&ends).map(|(l, e)| at(l, e.1)).collect();
-    (points.chunks(POINTS).map(<[_]>::to_vec).collect(), asked)
-}
-
-/// The centre of the sphere that points lie on; none where they lie on none, as where two patients were met.
-fn centre(points: &[Vec<f64>]) -> Option<Vec<f64>> {
-    // |p|^2 = 2 c'p + (R^2 - |c|^2), around the first point, by least squares.
-    let origin = &points[0];
-    let mut normal = Array2::<f64>::zeros((4, 5));
-    let rows: Vec<[f64; 5]> = points
-        .iter()
-        .map(|point| {
-            let p: Vec<f64> = point.iter().zip(origin).map(|(a, b)| a - b).collect();
-            let square = p.iter().map(|x| x * x).sum::<f64>();
-            [2.0 * p[0], 2.0 * p[1], 2.0 * p[2], 1.0, square]
-        })
-        .collect();
-    for row in &rows {
-        for i in 0..4 {
-            for j in 0..5 {
-                normal[[i, j]] += row[i] * row[j];
-            }
-        }
-    }
-    for pivot in 0..4 {
-        let best = (pivot..4).max_by(|a, b| {
-            normal[[*a, pivot]]
-                .abs()
-                .total_cmp(&normal[[*b, pivot]].abs())
-        })?;
-        for column in 0..5 {
-            normal.swap([pivot, column], [best, column]);
-        }
-        for row in 0..4 {
-            if row != pivot {
-                let factor = normal[[row, pivot]] / normal[[pivot, pivot]];
-                for column in 0..5 {
-                    let taken = factor * normal[[pivot, column]];
-                    normal[[row, column]] -= taken;
-                }
-            }
-        }
-    }
-    let found: Vec<f64> = (0..4)
-        .map(|row| normal[[row, 4]] / normal[[row, row]])
-        .collect();
-    let off = |row: &[f64; 5]| (0..4).map(|k| row[k] * found[k]).sum::<f64>() - row[4];
-    let worst = rows.iter().map(|row| off(row).abs()).fold(0.0, f64::max);
-    let centre = found.iter().zip(origin).map(|(c, o)| c + o);
-    (worst < 1e-9).then(|| centre.take(3).collect())
-}
-
-#[test]
-fn ten_thousand_questions_find_patients_who_are_counted_one_by_one_and_groups_where_these_are_counted()
- {
-    let hospitals = hospitals();
-    let radius = hospitals.radius();
-    let naive = |queries: &[Vec<f64>]| hospitals.one_by_one(queries, radius);
-    let (crossings, asked) = first_crossings(naive);
-    let found: Vec<Vec<f64>> = crossings
-        .iter()
-        .filter_map(|points| centre(points))
-        .collect();
-    let patients = || hospitals.patients().map(|(place, _)| place);
-    let hits = found
-        .iter()
-        .filter(|place| nearest(patients(), place) < 1e-4);
-    let hits = hits.count();
-    println!(
-        "one by one: {asked} questions, {} centres, {hits} of them patients",
-        found.len()
-    );
-    assert!(
-        asked <= 10_000 && hits >= 10,
-        "the attack does not bite: {hits}"
-    );
-
-    let ours = |queries: &[Vec<f64>]| hospitals.by_groups(queries, radius);
-    let (crossings, asked) = first_crossings(ours);
-    let found: Vec<Vec<f64>> = crossings
-        .iter()
-        .filter_map(|points| centre(points))
-        .collect();
-    let centres = || hospitals.centres().into_iter().map(|(place, _)| place);
-    let mut distances: Vec<f64> = found
-        .iter()
-        .map(|place| nearest(patients(), place))
-        .collect();
-    distances.sort_by(f64::total_cmp);
-    let groups = found
-        .iter()
-        .filter(|place| nearest(centres(), place) < 1e-4);
-    println!(
-        "by groups: {asked} questions, {} centres, {} of them means of ten patients or more; the nearest patient is {:.3} away, {:.3} in the middle",
-        found.len(),
-        groups.count(),
-        distances[0],
-        distances[distances.len() / 2],
-    );
-    // What is found is where groups are, and nothing else: the mean of ten patients is none of them.
-    assert!(found.len() >= 10);
-    for place in &found {
-        assert!(
-            nearest(centres(), place) < 1e-4,
-            "{place:?} is no group's mean"
-        );
-    }
-    assert!(distances[0] > 0.01);
-}
-
-#[test]
-fn two_questions_a_hair_apart_tell_the_outcome_of_a_known_patient_who_is_counted_and_nothing_where_groups_are()
- {
-    let hospitals = hospitals();
-    let radius = hospitals.radius();
-    // So that the known patient, and nobody else, is within one of the two and not within the other.
-    let pairs: Vec<Vec<f64>> = hospitals
-        .patients()
-        .flat_map(|(place, _)| {
-            [1e-7, -1e-7].map(|hair| vec![place[0] + radius + hair, place[1], place[2]])
-        })
-        .collect();
-    let told = |answers: &[[u64; 2]]| -> Vec<Option<u32>> {
-        let pairs = answers.chunks(2);
-        let differ = |pair: &[[u64; 2]]| match (pair[1][0] > pair[0][0], pair[1][1] > pair[0][1]) {
-            (true, false) => Some(0),
-            (false, true) => Some(1),
-            _ => None,
-        };
-        pairs.map(differ).collect()
-    };
-    let truth: Vec<u32> = hospitals.patients().map(|(_, class)| class).collect();
-    let rightly = |told: &[Option<u32>]| {
-        let both = told.iter().zip(&truth);
-        both.filter(|(told, class)| **told == Some(**class)).count()
-    };
-    let naive = told(&hospitals.one_by_one(&pairs, radius));
-    assert_eq!(rightly(&naive), truth.len(), "the attack does not bite");
-    let mut answers = Vec::new();
-    for batch in pairs.chunks(AT_ONCE) {
-        answers.extend(hospitals.by_groups(batch, radius));
-    }
-    let ours = told(&answers);
-    let said = ours.iter().flatten().count();
-    // Whoever has found every group and its class guesses by the nearest mean.
-    let centres = hospitals.centres();
-    let guess = |place: &[f64]| {
-        let by = |a: &&(Vec<f64>, u32), b: &&(Vec<f64>, u32)| {
-            apart(&a.0, place).total_cmp(&apart(&b.0, place))
-        };
-        centres.iter().min_by(by).map(|(_, class)| *class)
-    };
-    let guesses: Vec<Option<u32>> = hospitals.patients().map(|(p, _)| guess(&p)).collect();
-    let right = rightly(&guesses);
-    println!(
-        "one by one: {} of {} outcomes; by groups: {said}; guessed by the nearest group's mean: {right}",
-        rightly(&naive),
-        truth.len()
-    );
-    assert!(said <= 2, "{said} outcomes were told");
-    // A toss is right for half. The own outcome is a tenth of a group, which the guess cannot but profit by.
-    assert!(
-        right * 100 < truth.len() * 75,
-        "{right} outcomes were guessed"
-    );
 }
 
 /// A site with its own books, which it counts by, that permits such questions, and a study that it has opened with two others.

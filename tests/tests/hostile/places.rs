@@ -209,14 +209,40 @@ fn errors(truth: &[Cells], found: &[Cells]) -> Vec<usize> {
 /// Numbers of a place by which the attack succeeds.
 const MANY: usize = 32;
 
-/// Of each patient in a small group of the north how far the nearest is of ten who are found for its group; and how far that of ten who are
-/// drawn with the mean and the deviation of the group's features, which is no secret (`marks`).
-fn read(hospitals: &[Cohort], coordinates: usize, squares: bool) -> (Vec<usize>, Vec<usize>) {
-    let known = known(hospitals, coordinates, squares);
-    let north = &hospitals[0];
-    let Outcome::Classes { codes, .. } = north.outcome() else {
+/// How patients who are placed are grouped.
+type Grouped = fn(&Array2<f64>, &Cohort) -> Vec<Vec<usize>>;
+
+/// As sites group them.
+fn near_each_other(places: &Array2<f64>, _: &Cohort) -> Vec<Vec<usize>> {
+    parted(places.view(), LEAST)
+}
+
+/// Of one class each, so that groups reach far: there is more to find in them.
+fn of_one_class(places: &Array2<f64>, cohort: &Cohort) -> Vec<Vec<usize>> {
+    let Outcome::Classes { codes, .. } = cohort.outcome() else {
         panic!("no classes");
     };
+    let of_class = |class: u32| {
+        let rows: Vec<usize> = (0..codes.len())
+            .filter(|row| codes[*row] == class)
+            .collect();
+        let own = parted(places.select(Axis(0), &rows).view(), LEAST);
+        let members = |group: Vec<usize>| group.into_iter().map(|one| rows[one]).collect();
+        own.into_iter().map(members).collect::<Vec<Vec<usize>>>()
+    };
+    (0..2).flat_map(of_class).collect()
+}
+
+/// Of each patient in a small group of the north how far the nearest is of ten who are found for its group; and how far that of ten who are
+/// drawn with the mean and the deviation of the group's features, which is no secret (`marks`).
+fn read(
+    hospitals: &[Cohort],
+    coordinates: usize,
+    squares: bool,
+    grouped: Grouped,
+) -> (Vec<usize>, Vec<usize>) {
+    let known = known(hospitals, coordinates, squares);
+    let north = &hospitals[0];
     let cells = |row: usize| {
         let own = (0..FEATURES).map(|place| values(north, place)[row]);
         known.cells(&own.collect::<Vec<f64>>())
@@ -225,7 +251,7 @@ fn read(hospitals: &[Cohort], coordinates: usize, squares: bool) -> (Vec<usize>,
     let places = known.of(&cells);
     let mut draw = ChaCha8Rng::seed_from_u64(9);
     let (mut found, mut drawn) = (Vec::new(), Vec::new());
-    let groups = parted(places.view(), codes.as_slice().unwrap(), LEAST);
+    let groups = grouped(&places, north);
     for members in groups.into_iter().take(GROUPS) {
         let mean = places.select(Axis(0), &members).mean_axis(Axis(0)).unwrap();
         let truth: Vec<Cells> = members.iter().map(|row| cells[*row]).collect();
@@ -256,8 +282,8 @@ fn the_mean_of_ten_places_tells_ten_patients_where_places_have_many_numbers_and_
         let near = all.iter().filter(|one| **one <= cells).count();
         100 * near / all.len()
     };
-    let told = |numbers: usize, squares: bool| {
-        let (found, drawn) = read(&hospitals, numbers, squares);
+    let told = |numbers: usize, squares: bool, grouped: Grouped| {
+        let (found, drawn) = read(&hospitals, numbers, squares, grouped);
         let shares = [&found, &drawn].map(|all| [share(all, 0), share(all, 1)]);
         println!(
             "{numbers} numbers, squares {squares}: found {:?}, drawn {:?}",
@@ -265,11 +291,11 @@ fn the_mean_of_ten_places_tells_ten_patients_where_places_have_many_numbers_and_
         );
         shares
     };
-    let [found, drawn] = told(MANY, false);
+    let [found, drawn] = told(MANY, false, of_one_class);
     assert!(found[0] >= 2 * drawn[0] && found[1] >= drawn[1] + 20);
     // Of as many as places have, what is found is no nearer than what is drawn; nor where their squares are known beside them.
     for squares in [false, true] {
-        let [found, drawn] = told(coordinates(FEATURES), squares);
+        let [found, drawn] = told(coordinates(FEATURES), squares, near_each_other);
         assert!(found[0] <= drawn[0] + 8 && found[1] <= drawn[1] + 8);
     }
 }

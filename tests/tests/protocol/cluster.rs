@@ -9,7 +9,7 @@ use protocol::job::Job;
 use protocol::message::cluster::{
     self, Agreement, Dividing, Mark, Marks, NearestSums, Spread, nearest,
 };
-use protocol::message::neighbours::Alike;
+use protocol::message::neighbours::{Alike, Noised};
 use protocol::message::{Answer, Request};
 use protocol::method::cluster::settings::STEPS_MAX;
 use protocol::progress::Ending;
@@ -130,8 +130,14 @@ trait MapAlike {
 
 impl MapAlike for Vec<[u64; 2]> {
     fn map_alike(self) -> Vec<Alike> {
+        let noised = |count: u64| Noised {
+            sum: count as f64,
+            variance: 2.0,
+        };
         let alike = |classes: [u64; 2]| Alike {
-            classes: classes.to_vec(),
+            patients: classes.iter().sum::<u64>() as f64,
+            border: 0.0,
+            classes: classes.map(noised).to_vec(),
             sums: Vec::new(),
         };
         self.into_iter().map(alike).collect()
@@ -190,8 +196,8 @@ impl Played for Cluster {
             Answer::Cluster(cluster::Answer::Spread(told)) => told.sums[0] += 1.0,
             Answer::Cluster(cluster::Answer::Sums(told)) => told.sums[[0, 0]] += 0.5,
             Answer::Cluster(cluster::Answer::Agreement(told)) => {
-                told.fared[0].classes[0] += 10;
-                told.fared[1].classes[0] = 0;
+                told.fared[0].classes[0].sum += 10.0;
+                told.fared[1].classes[0].sum = 0.0;
             }
             Answer::Cluster(cluster::Answer::Marks(told)) => told[0].features[0].sum += 1.0,
             _ => {}

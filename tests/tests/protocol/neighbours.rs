@@ -5,7 +5,9 @@
 
 use crate::world::{self, Played};
 use protocol::job::Job;
-use protocol::message::neighbours::{self, Alike, OctaveGrid};
+use protocol::message::neighbours::{
+    self, Alike, Distances, Found, Groups, Mean, Noised, OctaveGrid,
+};
 use protocol::message::{Answer, Request};
 use protocol::method::neighbours::settings::SHARES;
 use protocol::progress::Ending;
@@ -64,14 +66,25 @@ impl Played for Neighbours {
             panic!("a run of neighbours asks {request:?}");
         };
         Answer::Neighbours(match request {
-            neighbours::Request::Measure => neighbours::Answer::Distances(distances(site)),
+            neighbours::Request::Measure => neighbours::Answer::Distances(Distances {
+                groups: groups(site),
+                pairs: distances(site),
+            }),
             neighbours::Request::Count(radii) => {
-                let alike = |radius: &f64| Alike {
-                    classes: vec![if *radius > 1.0 { 10 } else { 0 }, 10 + site as u64],
-                    sums: Vec::new(),
-                };
+                let alike = |radius: &f64| fared(if *radius > 1.0 { 10.0 } else { 0.5 }, site);
                 let of_query = |_| radii.iter().map(alike);
-                neighbours::Answer::Alike((0..QUERIES).flat_map(of_query).collect())
+                neighbours::Answer::Found(Found {
+                    groups: groups(site),
+                    everybody: fared(20.0, site),
+                    alike: (0..QUERIES).flat_map(of_query).collect(),
+                    features: vec![
+                        Mean {
+                            patients: 10.0,
+                            sum: 25.5,
+                        };
+                        QUERIES
+                    ],
+                })
             }
         })
     }
@@ -82,8 +95,10 @@ impl Played for Neighbours {
 
     fn recomputed(answer: &mut Answer, _: &mut ChaCha8Rng) {
         match answer {
-            Answer::Neighbours(neighbours::Answer::Distances(counts)) => counts.rotate_left(32),
-            Answer::Neighbours(neighbours::Answer::Alike(all)) => all[2].classes[1] += 10,
+            Answer::Neighbours(neighbours::Answer::Distances(told)) => told.pairs.rotate_left(32),
+            Answer::Neighbours(neighbours::Answer::Found(told)) => {
+                told.alike[2].classes[1].sum += 10.0;
+            }
             _ => {}
         }
     }
@@ -110,7 +125,8 @@ impl Played for Neighbours {
                     .sum()
             };
             let wanted = all * u64::from(*share);
-            if 100 * within(*radius) < wanted || 100 * within(0.99 * radius) >= wanted {
+            // It lies within a cell, of a 32nd of an octave.
+            if 100 * within(1.03 * radius) < wanted || 100 * within(0.97 * radius) > wanted {
                 return Some(format!("{radius} is not where {share} of 100 pairs are"));
             }
         }
@@ -128,11 +144,29 @@ fn distances_told(record: &Record) -> Option<Vec<u64>> {
     let mut sum: Option<Vec<u64>> = None;
     for answer in record.answers.iter().flatten() {
         if let Answer::Neighbours(neighbours::Answer::Distances(own)) = answer {
+            let own = &own.pairs;
             let sum = sum.get_or_insert_with(|| vec![0; own.len()]);
             sum.iter_mut().zip(own).for_each(|(sum, one)| *sum += one);
         }
     }
     sum
+}
+
+fn groups(site: usize) -> Groups {
+    Groups {
+        groups: 2,
+        patients: 20 + site as u64,
+    }
+}
+
+fn fared(others: f64, site: usize) -> Alike {
+    let noised = |sum| Noised { sum, variance: 1.5 };
+    Alike {
+        patients: others + 0.25 * site as f64,
+        border: 0.5,
+        classes: vec![noised(others - 1.25), noised(0.25 * site as f64)],
+        sums: Vec::new(),
+    }
 }
 
 fn distances(site: usize) -> Vec<u64> {

@@ -14,7 +14,7 @@ use protocol::message::card;
 use protocol::message::cluster::{self, Agreement, Mark, Marks, NearestSums, Spread};
 use protocol::message::compare;
 use protocol::message::forest::{self, NodeKind, NodeTable, TerminalTable, TreeTable, Trees};
-use protocol::message::neighbours::{self, Alike};
+use protocol::message::neighbours::{self, Alike, Distances, Found, Groups, Mean, Noised};
 use protocol::message::regression::{self, Sums};
 use protocol::message::unpsl::{self, Contribution, Derivatives};
 use protocol::message::{
@@ -95,6 +95,19 @@ fn what_a_solver_holds_shows_shapes_alone() {
 
 const COUNT: u64 = 7_313;
 
+fn alike() -> Alike {
+    let noised = Noised {
+        sum: NUMBER,
+        variance: NUMBER,
+    };
+    Alike {
+        patients: NUMBER,
+        border: NUMBER,
+        classes: vec![noised],
+        sums: vec![noised],
+    }
+}
+
 /// A sample of every kind of answer, each with the one after it: a new answer does not compile until it stands here.
 fn after(answer: Option<&Answer>) -> Option<Answer> {
     let Some(answer) = answer else {
@@ -145,15 +158,23 @@ fn after(answer: Option<&Answer>) -> Option<Answer> {
             Answer::Regression(regression::Answer::Proportionality(sums()))
         }
         Answer::Regression(regression::Answer::Proportionality(_)) => {
-            Answer::Neighbours(neighbours::Answer::Distances(vec![COUNT]))
+            Answer::Neighbours(neighbours::Answer::Distances(Distances {
+                groups: Groups::default(),
+                pairs: vec![COUNT],
+            }))
         }
         Answer::Neighbours(neighbours::Answer::Distances(_)) => {
-            Answer::Neighbours(neighbours::Answer::Alike(vec![Alike {
-                classes: vec![COUNT],
-                sums: vec![NUMBER],
-            }]))
+            Answer::Neighbours(neighbours::Answer::Found(Found {
+                groups: Groups::default(),
+                everybody: alike(),
+                alike: vec![alike()],
+                features: vec![Mean {
+                    patients: NUMBER,
+                    sum: NUMBER,
+                }],
+            }))
         }
-        Answer::Neighbours(neighbours::Answer::Alike(_)) => {
+        Answer::Neighbours(neighbours::Answer::Found(_)) => {
             Answer::Cluster(cluster::Answer::Spread(Spread {
                 patients: COUNT,
                 sums: vec![NUMBER],
@@ -168,10 +189,7 @@ fn after(answer: Option<&Answer>) -> Option<Answer> {
         }
         Answer::Cluster(cluster::Answer::Sums(_)) => {
             Answer::Cluster(cluster::Answer::Agreement(Agreement {
-                fared: vec![Alike {
-                    classes: vec![COUNT],
-                    sums: vec![NUMBER],
-                }],
+                fared: vec![alike()],
                 tables: vec![COUNT],
             }))
         }

@@ -10,4 +10,6 @@ pub use allowed::Allowed;
 pub use limits::{Limit, Limits};
 pub use permission::Permission;
 pub use refusal::Refusal;
-pub use rules::{InvalidRule, Minimum, Rules};
+pub use rules::{
+    InvalidRule, Minimum, OUTCOME_EPSILON, OUTCOME_EPSILON_WANTED, Rules, is_outcome_epsilon,
+};

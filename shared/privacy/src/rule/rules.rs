@@ -22,6 +22,8 @@ macro_rules! rules {
             pub permissions: BTreeSet<Permission>,
             /// The limits of a study, at most.
             pub ceilings: Limits,
+            /// A study's `outcome_epsilon` at most: how much noise hides each patient's outcome in sums over groups.
+            pub outcome_epsilon_max: f64,
         }
 
         impl Rules {
@@ -56,6 +58,7 @@ macro_rules! rules {
                         queries: 1_000,
                         metrics_for_groups: 1,
                     },
+                    outcome_epsilon_max: OUTCOME_EPSILON,
                 }
             }
         }
@@ -73,6 +76,20 @@ rules! {
     terminal_node_min = 10, at least 1;
     #[doc = "Sites of a job, at least: what is pooled over fewer is nearly one site's own."]
     sites_min = 3, at least 1;
+}
+
+/// The usual `outcome_epsilon` of a study, and a site's usual ceiling for it.
+pub const OUTCOME_EPSILON: f64 = 1.0;
+/// No site can mean a greater one.
+const OUTCOME_EPSILON_END: f64 = 10.0;
+
+/// Which ones can be.
+pub const OUTCOME_EPSILON_WANTED: &str = "a number above 0, at most 10";
+
+/// Whether so much noise can be meant.
+#[must_use]
+pub fn is_outcome_epsilon(epsilon: f64) -> bool {
+    epsilon > 0.0 && epsilon <= OUTCOME_EPSILON_END
 }
 
 /// A minimum that a site may set.
@@ -102,13 +119,17 @@ impl Rules {
     /// Every rule that cannot be meant.
     pub(crate) fn invalid(&self) -> Vec<InvalidRule> {
         let minima = self.minima().into_iter();
-        minima
-            .filter(|(minimum, own)| *own < minimum.least)
-            .map(|(minimum, own)| InvalidRule {
-                rule: minimum.rule,
-                found: own.to_string(),
-                wanted: "a whole number of 1 or more",
-            })
-            .collect()
+        let minima = minima.filter(|(minimum, own)| *own < minimum.least);
+        let minima = minima.map(|(minimum, own)| InvalidRule {
+            rule: minimum.rule,
+            found: own.to_string(),
+            wanted: "a whole number of 1 or more",
+        });
+        let epsilon = (!is_outcome_epsilon(self.outcome_epsilon_max)).then(|| InvalidRule {
+            rule: "outcome_epsilon_max",
+            found: self.outcome_epsilon_max.to_string(),
+            wanted: OUTCOME_EPSILON_WANTED,
+        });
+        minima.chain(epsilon).collect()
     }
 }

@@ -61,9 +61,12 @@ pub(crate) fn outcome(section: &mut Section<'_, '_>) -> Option<OutcomeSpecificat
         let found = format!("{both:?}, which is a value of the outcome");
         section.problem("missing", &found, "codes that no list of the outcome has");
     }
+    let is_number = matches!(kind, OutcomeKind::Numeric);
+    let range = is_number.then(|| ends(section)).flatten();
     Some(OutcomeSpecification {
         column: column?,
         kind,
+        range,
         missing,
     })
 }
@@ -269,17 +272,21 @@ fn impute(section: &mut Section<'_, '_>) -> Impute {
     Impute::Mean
 }
 
+/// The key `range`.
+fn ends(section: &mut Section<'_, '_>) -> Option<(f64, f64)> {
+    let ends = section.optional::<Vec<f64>>("range")?;
+    match ends.as_slice() {
+        [low, high] if low < high && low.is_finite() && high.is_finite() => Some((*low, *high)),
+        _ => {
+            section.problem("range", &format!("{ends:?}"), "[lowest, highest]");
+            None
+        }
+    }
+}
+
 fn numeric(section: &mut Section<'_, '_>) -> FeatureKind {
     let unit = section.or("unit", String::new());
-    let range = section
-        .optional::<Vec<f64>>("range")
-        .and_then(|ends| match ends.as_slice() {
-            [low, high] if low < high => Some((*low, *high)),
-            _ => {
-                section.problem("range", &format!("{ends:?}"), "[lowest, highest]");
-                None
-            }
-        });
+    let range = ends(section);
     let transforms = [("none", Transform::None), ("log", Transform::Log)];
     let standardises = [
         ("moments", Standardise::Moments),

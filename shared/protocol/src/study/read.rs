@@ -6,7 +6,7 @@ use crate::document::{self, DocumentErrors, Section, list, nearest_hint};
 use crate::limits::{OUTCOMES_MAX, RENEWALS_MAX, SITES_MAX, STUDY_LENGTH_MAX, SUMMED_SITES_MIN};
 use crate::method::{Method, card};
 use crate::name::{NameError, OperatorName, SiteName};
-use privacy::Limits;
+use privacy::{Limits, OUTCOME_EPSILON, OUTCOME_EPSILON_WANTED, is_outcome_epsilon};
 use similarity::numeric::precision::Precision;
 use std::collections::HashSet;
 use time::Date;
@@ -56,7 +56,15 @@ fn study(text: &str, root: &mut Section<'_, '_>) -> Option<Study> {
     let methods = methods(root);
     let common_forests = root.or("common_forests", false);
     let precision = precision(root);
-    let limits = root.required_table("limits", |section| Some(limits(section)));
+    let limits = root.required_table("limits", |section| {
+        let epsilon = section.number(
+            "outcome_epsilon",
+            OUTCOME_EPSILON,
+            OUTCOME_EPSILON_WANTED,
+            is_outcome_epsilon,
+        );
+        Some((limits(section), epsilon))
+    });
     let outcomes = outcomes(root);
     let specifications: Vec<OutcomeSpecification> = outcomes
         .iter()
@@ -77,7 +85,8 @@ fn study(text: &str, root: &mut Section<'_, '_>) -> Option<Study> {
         methods,
         common_forests,
         precision,
-        limits: limits?,
+        limits: limits?.0,
+        outcome_epsilon: limits?.1,
         outcomes,
         features,
         judgements,

@@ -5,7 +5,7 @@ mod words;
 
 use super::room::{Reported, usual_title};
 use super::{Chapters, File};
-use crate::alike::AlikeElsewhere;
+use crate::alike::{AlikeElsewhere, AskedAbout};
 use crate::figures::FigureError;
 use crate::files::Learnt;
 use crate::tables;
@@ -57,7 +57,7 @@ impl Reported for Model {
         None
     }
 
-    fn alike(&self, _: &RunResult, _: &Job, _: &[String]) -> Option<AlikeElsewhere> {
+    fn alike(&self, _: &RunResult, _: &Job, _: AskedAbout<'_>) -> Option<AlikeElsewhere> {
         None
     }
 

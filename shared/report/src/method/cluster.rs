@@ -1,10 +1,10 @@
 //! What a run that looks for groups of patients leaves: how many there are, what marks each, and how it fared.
 
-mod answer;
+pub(super) mod answer;
 
 use super::room::{Reported, usual_title};
 use super::{Chapters, File};
-use crate::alike::AlikeElsewhere;
+use crate::alike::{AlikeElsewhere, AskedAbout};
 use crate::figures::FigureError;
 use crate::files::Learnt;
 use crate::groups::{GroupScore, group_scores};
@@ -54,7 +54,7 @@ impl Reported for Model {
         None
     }
 
-    fn alike(&self, _: &RunResult, _: &Job, _: &[String]) -> Option<AlikeElsewhere> {
+    fn alike(&self, _: &RunResult, _: &Job, _: AskedAbout<'_>) -> Option<AlikeElsewhere> {
         None
     }
 

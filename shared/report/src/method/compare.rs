@@ -2,7 +2,7 @@
 
 use super::room::{Reported, usual_title};
 use super::{Chapters, File};
-use crate::alike::AlikeElsewhere;
+use crate::alike::{AlikeElsewhere, AskedAbout};
 use crate::estimates::{Drawn, estimates};
 use crate::figures::FigureError;
 use crate::files::Learnt;
@@ -120,7 +120,7 @@ impl Reported for Model {
         None
     }
 
-    fn alike(&self, _: &RunResult, _: &Job, _: &[String]) -> Option<AlikeElsewhere> {
+    fn alike(&self, _: &RunResult, _: &Job, _: AskedAbout<'_>) -> Option<AlikeElsewhere> {
         None
     }
 

@@ -9,10 +9,11 @@ mod regression;
 mod room;
 mod unpsl;
 
-use crate::alike::AlikeElsewhere;
+use crate::alike::{AlikeElsewhere, AskedAbout};
 use crate::figures::FigureError;
 use crate::files::Learnt;
 use crate::tables;
+pub(crate) use cluster::answer::{Row, rows};
 use maud::{Markup, html};
 use protocol::job::Job;
 use protocol::method::{self, Method, Model};
@@ -79,9 +80,9 @@ macro_rules! registry {
             match result.model.as_ref()? { $(Model::$Name(model) => model.truth(),)* }
         }
 
-        /// Who is alike to patients of these names, where the run asked that.
-        pub(crate) fn alike(result: &RunResult, job: &Job, names: &[String]) -> Option<AlikeElsewhere> {
-            match result.model.as_ref()? { $(Model::$Name(model) => model.alike(result, job, names),)* }
+        /// Who is alike to these patients, where the run asked that.
+        pub(crate) fn alike(result: &RunResult, job: &Job, of: AskedAbout<'_>) -> Option<AlikeElsewhere> {
+            match result.model.as_ref()? { $(Model::$Name(model) => model.alike(result, job, of),)* }
         }
 
         /// Which groups patients fall into, in words, where the run looked for some.

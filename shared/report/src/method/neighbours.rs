@@ -2,11 +2,11 @@
 
 use super::room::{Reported, usual_title};
 use super::{Chapters, File};
-use crate::alike::{AlikeElsewhere, HOW};
+use crate::alike::{AlikeElsewhere, AskedAbout, HOW};
 use crate::figures::FigureError;
 use crate::files::Learnt;
 use crate::tables;
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 use protocol::job::Job;
 use protocol::method::neighbours::model::Model;
 use protocol::method::neighbours::settings::NeighboursSettings;
@@ -26,7 +26,7 @@ impl Reported for Model {
         job: &Job,
         _: &NeighboursSettings,
     ) -> Result<Chapters, FigureError> {
-        Ok(chapters(result, job, self))
+        chapters(result, job, self)
     }
 
     fn files(&self, result: &RunResult, job: &Job) -> Vec<File> {
@@ -41,8 +41,8 @@ impl Reported for Model {
         None
     }
 
-    fn alike(&self, result: &RunResult, job: &Job, names: &[String]) -> Option<AlikeElsewhere> {
-        Some(answer(result, job, self, names))
+    fn alike(&self, result: &RunResult, job: &Job, of: AskedAbout<'_>) -> Option<AlikeElsewhere> {
+        Some(answer(result, job, self, of))
     }
 
     fn groups(&self, _: &RunResult, _: &Job) -> Option<String> {
@@ -50,33 +50,33 @@ impl Reported for Model {
     }
 }
 
-/// The answer, of patients of these names.
-fn answer(result: &RunResult, job: &Job, model: &Model, names: &[String]) -> AlikeElsewhere {
+/// The answer, of these patients.
+fn answer(result: &RunResult, job: &Job, model: &Model, of: AskedAbout<'_>) -> AlikeElsewhere {
     let sites = result.sites_that_took_part();
-    let said = (names, result.notes.as_slice());
+    let said = (of, result.notes.as_slice());
     AlikeElsewhere::new(result.run.as_str(), model, job, sites, said)
 }
 
 /// `alike.csv` and `alike.json`, in which patients are numbered as they were asked about.
 fn files(result: &RunResult, job: &Job, model: &Model) -> Vec<File> {
-    let answer = answer(result, job, model, &[]);
+    let answer = answer(result, job, model, AskedAbout::default());
     let json = || -> io::Result<Vec<u8>> { Ok((answer.json()? + "\n").into_bytes()) };
     vec![("alike.csv", answer.csv()), ("alike.json", json())]
 }
 
-fn chapters(result: &RunResult, job: &Job, model: &Model) -> Chapters {
-    let answer = answer(result, job, model, &[]);
-    Chapters {
+fn chapters(result: &RunResult, job: &Job, model: &Model) -> Result<Chapters, FigureError> {
+    let answer = answer(result, job, model, AskedAbout::default());
+    Ok(Chapters {
         answer: sentences(&answer),
-        glance: table(&answer),
-        features: Markup::default(),
+        glance: picture(&answer)?,
+        features: profiles(&answer),
         sites: tables::sites(result),
         quality: Markup::default(),
         course: html! {
             h2 { "How it went" }
             p { "Patients were compared by run " (model.run) ". " (format!("{:.1}", result.seconds)) " seconds." }
         },
-    }
+    })
 }
 
 fn sentences(answer: &AlikeElsewhere) -> Markup {
@@ -89,16 +89,27 @@ fn sentences(answer: &AlikeElsewhere) -> Markup {
     }
 }
 
-fn table(answer: &AlikeElsewhere) -> Markup {
-    let (head, rows) = answer.table();
+fn picture(answer: &AlikeElsewhere) -> Result<Markup, FigureError> {
+    let pictures = answer.pictures()?;
+    Ok(html! {
+        h2 { "How similar patients fared" }
+        @for svg in pictures.iter().filter(|svg| !svg.is_empty()) { figure { (PreEscaped(svg)) } }
+        p { "A line a patient and a distance, with the number of similar patients; the vertical line is all patients. " (HOW) }
+    })
+}
+
+fn profiles(answer: &AlikeElsewhere) -> Markup {
     html! {
-        h2 { "Similar patients" }
-        table {
-            caption { (HOW) }
-            thead { tr { @for name in &head { th scope="col" { (name) } } } }
-            tbody {
-                @for row in &rows {
-                    tr { @for (name, cell) in head.iter().zip(row) { td data-label=(name) { (cell) } } }
+        @for (patient, rows) in answer.profiles() {
+            @if !rows.is_empty() {
+                h2 { "Patients similar to patient " (patient) }
+                table {
+                    thead { tr { th scope="col" { "feature" } th scope="col" { "similar patients" } } }
+                    tbody {
+                        @for [name, _, similar] in rows {
+                            tr { td data-label="feature" { (name) } td data-label="similar patients" { (similar) } }
+                        }
+                    }
                 }
             }
         }

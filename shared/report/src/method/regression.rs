@@ -6,7 +6,7 @@ mod splines;
 
 use super::File;
 use super::room::{Reported, usual_title};
-use crate::alike::AlikeElsewhere;
+use crate::alike::{AlikeElsewhere, AskedAbout};
 use files::files;
 
 use super::Chapters;
@@ -62,7 +62,7 @@ impl Reported for Model {
         None
     }
 
-    fn alike(&self, _: &RunResult, _: &Job, _: &[String]) -> Option<AlikeElsewhere> {
+    fn alike(&self, _: &RunResult, _: &Job, _: AskedAbout<'_>) -> Option<AlikeElsewhere> {
         None
     }
 

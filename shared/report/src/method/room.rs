@@ -1,7 +1,7 @@
 //! What each method says of itself in a report. No default bodies: a method that has nothing to say says so.
 
 use super::{Chapters, File};
-use crate::alike::AlikeElsewhere;
+use crate::alike::{AlikeElsewhere, AskedAbout};
 use crate::figures::FigureError;
 use crate::files::Learnt;
 use protocol::job::Job;
@@ -35,8 +35,8 @@ pub(super) trait Reported {
     /// What it says of synthetic patients compared with the truth, where it can.
     fn truth(&self) -> Option<String>;
 
-    /// Who is alike to patients of these names, where that was asked.
-    fn alike(&self, result: &RunResult, job: &Job, names: &[String]) -> Option<AlikeElsewhere>;
+    /// Who is alike to these patients, where that was asked.
+    fn alike(&self, result: &RunResult, job: &Job, of: AskedAbout<'_>) -> Option<AlikeElsewhere>;
 
     /// Which groups patients fall into, in words, where some were looked for.
     fn groups(&self, result: &RunResult, job: &Job) -> Option<String>;

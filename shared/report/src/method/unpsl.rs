@@ -4,7 +4,7 @@ mod right;
 mod truth;
 
 use super::room::{Reported, usual_title};
-use crate::alike::AlikeElsewhere;
+use crate::alike::{AlikeElsewhere, AskedAbout};
 use protocol::method::unpsl::settings::UnpslSettings;
 use truth::truth;
 
@@ -53,7 +53,7 @@ impl Reported for Model {
         truth(self)
     }
 
-    fn alike(&self, _: &RunResult, _: &Job, _: &[String]) -> Option<AlikeElsewhere> {
+    fn alike(&self, _: &RunResult, _: &Job, _: AskedAbout<'_>) -> Option<AlikeElsewhere> {
         None
     }
 

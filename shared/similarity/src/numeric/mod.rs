@@ -3,8 +3,10 @@
 pub mod admm;
 pub mod axes;
 pub mod chi_squared;
+pub mod incomplete_gamma;
 pub mod lbfgs;
 pub mod linear_algebra;
+pub mod noise;
 pub mod precision;
 pub mod prox;
 pub mod seed;

@@ -1,6 +1,6 @@
 //! Similar cases: the nearest patients of a query, how they fared, and how unusual the query is.
 
-use statrs::distribution::{ContinuousCDF, Gamma, Normal, StudentsT};
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 use crate::cohort::Outcome;
 use crate::compare::{Comparison, Placed};
@@ -301,34 +301,6 @@ pub fn mean(values: &[f64]) -> Interval {
     let squares: f64 = values.iter().map(|other| (other - value).powi(2)).sum();
     let error = (squares / (n - 1.0) / n).sqrt();
     around(value, n, error)
-}
-
-/// As [`mean`], of the sum and the sum of squares of `n` numbers.
-#[must_use]
-pub fn mean_of_sums(n: u64, sum: f64, squares: f64) -> Interval {
-    let n = n as f64;
-    let value = sum / n;
-    let error = ((squares - sum * value).max(0.0) / (n - 1.0) / n).sqrt();
-    around(value, n, error)
-}
-
-/// Events in a unit of time, with Garwood's exact interval (1936) at 95 %.
-#[must_use]
-pub fn rate(events: u64, time: f64) -> Interval {
-    let quantile = |events: f64, share| {
-        let law = Gamma::new(events, 1.0);
-        law.map_or(0.0, |law| law.inverse_cdf(share))
-    };
-    let seen = events as f64;
-    Interval {
-        value: seen / time,
-        low: if events == 0 {
-            0.0
-        } else {
-            quantile(seen, 0.025) / time
-        },
-        high: quantile(seen + 1.0, 0.975) / time,
-    }
 }
 
 fn around(value: f64, n: f64, error: f64) -> Interval {

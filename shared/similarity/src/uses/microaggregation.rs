@@ -2,18 +2,22 @@
 //! asked and however cleverly.
 //!
 //! Patients are parted by MDAV (Domingo-Ferrer and Mateo-Sanz, *Practical data-oriented microaggregation*, TKDE 2002; MDAV-generic:
-//! Domingo-Ferrer and Torra, 2005) into groups of `size` to `2 size - 1`, those near each other together, each class by itself. The
-//! parting follows from the patients and `size`, and never from a question. A group keeps its size, the mean of its vectors and
-//! their variance in each coordinate; a vector's distance from it is the root mean square of the distances from its members,
+//! Domingo-Ferrer and Torra, 2005) into groups of `size` to `2 size - 1`, those near each other together, whatever their outcomes. The
+//! parting follows from the patients' places and `size`, and never from an outcome or a question. A group keeps its size, the mean of its
+//! vectors and their variance in each coordinate.
 //!
-//! | closeness | distance of q from a group with mean c and variances v |
+//! Where its patients are is then known as a normal distribution with that mean and these variances knows it. With a = q - c, of a query q
+//! and a mean c, and variances v, the distance of q from a patient of the group has about
+//!
+//! | closeness | distribution |
 //! | --- | --- |
-//! | Euclidean | sqrt(sum (q - c)^2 + v) |
-//! | Manhattan | sum sqrt((q - c)^2 + v), the root mean square in each coordinate |
-//! | inner product | -q'c, the mean of the members' |
+//! | Euclidean | its square a gamma, mean sum a^2 + v, variance sum 2 v^2 + 4 v a^2 |
+//! | Manhattan | a gamma, with the sums of the means and variances of folded normal numbers |
+//! | inner product | -(q'x) a normal, mean -q'c, variance sum q^2 v |
 //!
-//! so that it is of the size of distances between patients, and follows from sums over the group.
+//! and the share of the group within a radius follows. The sum over groups is how many patients are within it, nearly.
 
+use crate::numeric::incomplete_gamma::{below, normal_below};
 use ndarray::{ArrayView1, ArrayView2};
 
 /// What is near.
@@ -62,39 +66,159 @@ impl Group {
         self.mean.len()
     }
 
-    /// How far a vector of as many coordinates is from its patients.
+    /// The share of its patients within `radius` of a vector of as many coordinates, from 0 to 1.
     #[must_use]
-    pub fn distance(&self, query: &[f64], closeness: Closeness) -> f64 {
-        let own = self.mean.iter().zip(&self.variance);
-        let gaps = own.zip(query).map(|((c, v), q)| ((q - c).powi(2), *v));
+    pub fn within(&self, query: &[f64], radius: f64, closeness: Closeness) -> f64 {
+        let own = self.mean.iter().zip(&self.variance).zip(query);
         match closeness {
-            Closeness::InnerProduct => -inner(&self.mean, query),
-            _ => closeness.of_squares(gaps),
+            Closeness::InnerProduct => {
+                let spread: f64 = own.map(|((_, v), q)| q * q * v).sum();
+                let middle = -inner(&self.mean, query);
+                match spread > 0.0 {
+                    true => normal_below((radius - middle) / spread.sqrt()),
+                    false => f64::from(u8::from(middle <= radius)),
+                }
+            }
+            _ => {
+                let gaps = own.map(|((c, v), q)| (q - c, *v));
+                Moments::of(closeness, gaps).below(closeness.turned(radius))
+            }
         }
     }
 
-    /// How far its patients are from those of another group.
+    /// How far its patients are from those of another group: numbers between which equal shares of the pairs lie.
     #[must_use]
-    pub fn between(&self, other: &Self, closeness: Closeness) -> f64 {
+    pub fn apart(&self, other: &Self, closeness: Closeness) -> [f64; POINTS] {
         let own = self.mean.iter().zip(&self.variance);
-        let gaps = own
-            .zip(other.mean.iter().zip(&other.variance))
-            .map(|((c, v), (d, w))| ((c - d).powi(2), v + w));
+        let both = own.zip(other.mean.iter().zip(&other.variance));
         match closeness {
-            Closeness::InnerProduct => -inner(&self.mean, &other.mean),
-            _ => closeness.of_squares(gaps),
+            Closeness::InnerProduct => {
+                let terms = both.map(|((c, v), (d, w))| v * w + v * d * d + w * c * c);
+                let (middle, spread) = (-inner(&self.mean, &other.mean), terms.sum::<f64>().sqrt());
+                DEVIATES.map(|deviate| middle + deviate * spread)
+            }
+            _ => {
+                let gaps = both.map(|((c, v), (d, w))| (c - d, v + w));
+                closeness.points(Moments::of(closeness, gaps))
+            }
+        }
+    }
+
+    /// As [`Group::apart`], of the pairs of its own patients.
+    #[must_use]
+    pub fn apart_within(&self, closeness: Closeness) -> [f64; POINTS] {
+        let n = self.patients as f64;
+        let twice = 2.0 * n / (n - 1.0).max(1.0);
+        match closeness {
+            Closeness::InnerProduct => self.apart(self, closeness),
+            _ => {
+                let gaps = self.variance.iter().map(|v| (0.0, twice * v));
+                closeness.points(Moments::of(closeness, gaps))
+            }
+        }
+    }
+
+    /// Adds `pairs` pairs of patients to the cells of [`OctaveGrid`] in which these points lie.
+    pub fn spread(pairs: u64, points: &[f64; POINTS], counts: &mut [u64]) {
+        let (each, rest) = (pairs / POINTS as u64, pairs % POINTS as u64);
+        for (place, point) in (0..).zip(points) {
+            counts[OctaveGrid::cell(*point)] += each + u64::from(place < rest);
         }
     }
 }
 
-impl Closeness {
-    /// Of the squared difference and the variance in each coordinate.
-    fn of_squares(self, gaps: impl Iterator<Item = (f64, f64)>) -> f64 {
-        let squares = gaps.map(|(square, variance)| square + variance);
-        match self {
-            Self::Manhattan => squares.map(f64::sqrt).sum(),
-            Self::Euclidean | Self::InnerProduct => squares.sum::<f64>().sqrt(),
+/// Numbers that stand for all distances of two groups.
+pub const POINTS: usize = 8;
+/// A standard normal number is below them with the chances 1/16, 3/16 .. 15/16.
+const DEVIATES: [f64; POINTS] = [
+    -1.534_120_544_352_546,
+    -0.887_146_559_018_876,
+    -0.488_776_411_114_669,
+    -0.157_310_684_610_171,
+    0.157_310_684_610_171,
+    0.488_776_411_114_669,
+    0.887_146_559_018_876,
+    1.534_120_544_352_546,
+];
+
+/// Mean and variance of a distance, or of its square.
+#[derive(Clone, Copy)]
+struct Moments {
+    mean: f64,
+    variance: f64,
+}
+
+impl Moments {
+    /// Of the differences in each coordinate: normal numbers of this mean and variance.
+    fn of(closeness: Closeness, gaps: impl Iterator<Item = (f64, f64)>) -> Self {
+        let mut sum = Self {
+            mean: 0.0,
+            variance: 0.0,
+        };
+        for (gap, variance) in gaps {
+            let square = gap * gap;
+            let (mean, own) = match closeness {
+                Closeness::Manhattan => folded(gap, variance),
+                Closeness::Euclidean | Closeness::InnerProduct => (
+                    square + variance,
+                    variance * (2.0 * variance + 4.0 * square),
+                ),
+            };
+            sum.mean += mean;
+            sum.variance += own;
         }
+        sum
+    }
+
+    /// The chance that a gamma number of these moments is at most `value`.
+    fn below(self, value: f64) -> f64 {
+        match self.variance > 0.0 && self.mean > 0.0 {
+            true => {
+                let rate = self.mean / self.variance;
+                below(self.mean * rate, value * rate)
+            }
+            false => f64::from(u8::from(self.mean <= value)),
+        }
+    }
+}
+
+/// Mean and variance of the size of a normal number.
+fn folded(gap: f64, variance: f64) -> (f64, f64) {
+    if variance <= 0.0 {
+        return (gap.abs(), 0.0);
+    }
+    let deviation = variance.sqrt();
+    let ratio = gap / deviation;
+    let bell = libm::exp(-0.5 * ratio * ratio) * std::f64::consts::FRAC_2_SQRT_PI;
+    let mean = deviation * bell * std::f64::consts::FRAC_1_SQRT_2
+        + gap * libm::erf(ratio * std::f64::consts::FRAC_1_SQRT_2);
+    (mean, (gap * gap + variance - mean * mean).max(0.0))
+}
+
+impl Closeness {
+    /// A radius in the terms of [`Moments`].
+    fn turned(self, radius: f64) -> f64 {
+        match self {
+            Self::Euclidean => radius * radius.max(0.0),
+            Self::Manhattan | Self::InnerProduct => radius,
+        }
+    }
+
+    /// Points of a gamma number of these moments, by its cube root (Wilson and Hilferty 1931).
+    fn points(self, of: Moments) -> [f64; POINTS] {
+        let point = |deviate: f64| {
+            let ninth = match of.mean > 0.0 {
+                true => of.variance / (9.0 * of.mean * of.mean),
+                false => 0.0,
+            };
+            let root = (1.0 - ninth + deviate * ninth.sqrt()).max(0.0);
+            let value = of.mean * root * root * root;
+            match self {
+                Self::Euclidean => value.sqrt(),
+                Self::Manhattan | Self::InnerProduct => value,
+            }
+        };
+        DEVIATES.map(point)
     }
 }
 
@@ -102,17 +226,10 @@ fn inner(one: &[f64], other: &[f64]) -> f64 {
     one.iter().zip(other).map(|(a, b)| a * b).sum()
 }
 
-/// Parts the rows of `vectors` into groups of `size` to `2 size - 1` of one class each. A class of fewer than `size` is in no group.
+/// Parts the rows of `vectors` into groups of `size` to `2 size - 1`. Fewer rows than `size` are in no group.
 #[must_use]
-pub fn parted(vectors: ArrayView2<'_, f64>, classes: &[u32], size: usize) -> Vec<Vec<usize>> {
-    let size = size.max(1);
-    let count = classes.iter().max().map_or(0, |last| last + 1);
-    let of_class = |class: u32| {
-        let rows = 0..vectors.nrows().min(classes.len());
-        let left = rows.filter(|row| classes[*row] == class).collect();
-        mdav(vectors, left, size)
-    };
-    (0..count).flat_map(of_class).collect()
+pub fn parted(vectors: ArrayView2<'_, f64>, size: usize) -> Vec<Vec<usize>> {
+    mdav(vectors, (0..vectors.nrows()).collect(), size.max(1))
 }
 
 /// MDAV of these rows; equal distances by rising row.
@@ -242,71 +359,103 @@ impl std::fmt::Debug for Group {
 mod tests {
     use super::*;
     use crate::numeric::seed::Seed;
-    use ndarray::{Array2, Axis};
+    use ndarray::Array2;
     use rand::RngExt;
 
-    fn drawn(patients: usize, seed: u64) -> (Array2<f64>, Vec<u32>) {
+    fn drawn(patients: usize, seed: u64) -> Array2<f64> {
         let mut stream = Seed(seed).stream("groups", 0);
-        let vectors = Array2::from_shape_fn((patients, 3), |_| stream.random::<f64>());
-        let classes = (0..patients).map(|_| stream.random_range(0..2_u32));
-        (vectors, classes.collect())
+        Array2::from_shape_fn((patients, 3), |_| stream.random::<f64>())
     }
 
     #[test]
-    fn every_patient_of_a_class_that_is_large_enough_is_in_one_group_of_its_class() {
-        for (patients, size) in [
-            (9, 10),
-            (19, 10),
-            (20, 10),
-            (29, 10),
-            (30, 10),
-            (97, 10),
-            (64, 3),
+    fn every_patient_is_in_one_group_unless_there_are_fewer_than_a_group_has() {
+        for (patients, size) in [(9, 10), (19, 10), (20, 10), (29, 10), (97, 10), (64, 3)] {
+            let vectors = drawn(patients, patients as u64);
+            let groups = parted(vectors.view(), size);
+            let mut seen: Vec<usize> = groups.concat();
+            seen.sort_unstable();
+            let wanted: Vec<usize> = (0..patients).filter(|_| patients >= size).collect();
+            assert_eq!(seen, wanted);
+            for group in groups {
+                assert!((size..2 * size).contains(&group.len()), "{}", group.len());
+            }
+        }
+    }
+
+    /// Normal numbers, of which shares and quantiles are counted one by one.
+    #[test]
+    fn shares_and_distances_are_those_of_patients_drawn_from_the_group() {
+        let mut stream = Seed(3).stream("normal", 0);
+        let mut normal = || (0..12).map(|_| stream.random::<f64>()).sum::<f64>() - 6.0;
+        let mut cloud = |mean: [f64; 3], deviation: [f64; 3]| {
+            let drawn: Vec<[f64; 3]> = (0..4_000)
+                .map(|_| std::array::from_fn(|k| mean[k] + deviation[k] * normal()))
+                .collect();
+            Array2::from(drawn)
+        };
+        let near = cloud([0.5, -0.2, 1.0], [0.3, 0.5, 0.2]);
+        let far = cloud([1.5, 0.8, 0.4], [0.4, 0.2, 0.6]);
+        let members: Vec<usize> = (0..4_000).collect();
+        let (one, other) = (
+            Group::of(near.view(), &members),
+            Group::of(far.view(), &members),
+        );
+        let query = [0.2, 0.4, 0.7];
+        for (closeness, radii) in [
+            (Closeness::Euclidean, [0.6, 0.8, 1.2]),
+            (Closeness::Manhattan, [0.9, 1.3, 1.9]),
+            (Closeness::InnerProduct, [-1.0, -0.7, -0.4]),
         ] {
-            let (vectors, classes) = drawn(patients, patients as u64);
-            for one in [vec![0; patients], classes] {
-                let groups = parted(vectors.view(), &one, size);
-                let mut seen: Vec<usize> = groups.concat();
-                seen.sort_unstable();
-                let large = |class: u32| one.iter().filter(|c| **c == class).count() >= size;
-                let wanted: Vec<usize> = (0..patients).filter(|row| large(one[*row])).collect();
-                assert_eq!(seen, wanted);
-                for group in groups {
-                    assert!((size..2 * size).contains(&group.len()), "{}", group.len());
-                    assert!(group.iter().all(|row| one[*row] == one[group[0]]));
+            let distance = |a: ArrayView1<'_, f64>, b: &[f64]| match closeness {
+                Closeness::Euclidean => square(a, b).sqrt(),
+                Closeness::Manhattan => a.iter().zip(b).map(|(x, y)| (x - y).abs()).sum(),
+                Closeness::InnerProduct => -inner(&a.to_vec(), b),
+            };
+            for radius in radii {
+                let counted = near.outer_iter().filter(|x| distance(*x, &query) <= radius);
+                let wanted = counted.count() as f64 / 4_000.0;
+                let found = one.within(&query, radius, closeness);
+                assert!(
+                    (found - wanted).abs() < 0.03,
+                    "{closeness:?} {found} {wanted}"
+                );
+            }
+            for (points, rows) in [
+                (one.apart(&other, closeness), &far),
+                (one.apart_within(closeness), &near),
+            ] {
+                let shifted = rows.outer_iter().cycle().skip(1);
+                let pairs = near.outer_iter().zip(shifted);
+                let found = pairs.map(|(a, b)| distance(a, &b.to_vec()));
+                let found: Vec<f64> = found.collect();
+                for (place, point) in points.iter().enumerate() {
+                    let wanted = (2 * place + 1) as f64 / 16.0;
+                    let share = found.iter().filter(|one| *one <= point).count() as f64;
+                    assert!(
+                        (share / 4_000.0 - wanted).abs() < 0.06,
+                        "{closeness:?} {place}"
+                    );
                 }
             }
         }
     }
 
     #[test]
-    fn a_distance_from_a_group_is_the_root_mean_square_of_those_from_its_members() {
-        let (vectors, _) = drawn(40, 3);
-        let members = [3, 5, 8, 13, 21, 34];
-        let group = Group::of(vectors.view(), &members);
-        let query = [0.3, -1.5, 2.0];
-        let mean = |term: &dyn Fn(ArrayView1<'_, f64>) -> f64| -> f64 {
-            let rows = vectors.select(Axis(0), &members);
-            rows.outer_iter().map(term).sum::<f64>() / members.len() as f64
-        };
-        let euclidean = mean(&|row| square(row, &query)).sqrt();
-        assert!((group.distance(&query, Closeness::Euclidean) - euclidean).abs() < 1e-12);
-        let manhattan: f64 = (0..3)
-            .map(|column| mean(&|row| (row[column] - query[column]).powi(2)).sqrt())
-            .sum();
-        assert!((group.distance(&query, Closeness::Manhattan) - manhattan).abs() < 1e-12);
-        let product = -mean(&|row| inner(&row.to_vec(), &query));
-        assert!((group.distance(&query, Closeness::InnerProduct) - product).abs() < 1e-12);
-        let alone = Group::of(vectors.view(), &[7]);
-        let own = vectors.row(7).to_vec();
-        for closeness in [
-            Closeness::Euclidean,
-            Closeness::Manhattan,
-            Closeness::InnerProduct,
-        ] {
-            let pair = group.between(&alone, closeness);
-            assert!((pair - group.distance(&own, closeness)).abs() < 1e-12);
+    fn a_group_of_one_place_is_within_or_not_and_pairs_are_all_counted() {
+        let vectors = Array2::from_shape_fn((10, 2), |_| 1.0);
+        let group = Group::of(vectors.view(), &(0..10).collect::<Vec<_>>());
+        for closeness in [Closeness::Euclidean, Closeness::Manhattan] {
+            assert_eq!(group.within(&[1.0, 3.0], 2.0, closeness), 1.0);
+            assert_eq!(group.within(&[1.0, 3.0], 1.9, closeness), 0.0);
         }
+        assert_eq!(
+            group.within(&[1.0, 1.0], -2.0, Closeness::InnerProduct),
+            1.0
+        );
+        let mut counts = vec![0; OctaveGrid::cells()];
+        Group::spread(45, &[1.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], &mut counts);
+        assert_eq!(counts.iter().sum::<u64>(), 45);
+        assert_eq!(counts[OctaveGrid::cell(1.0)], 12);
     }
 
     #[test]

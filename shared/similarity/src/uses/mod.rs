@@ -2,6 +2,8 @@
 
 pub mod cases;
 pub mod clusters;
+pub mod estimates;
+pub mod hidden;
 pub mod matching;
 pub mod microaggregation;
 pub mod nearest;

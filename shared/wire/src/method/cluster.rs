@@ -1,7 +1,8 @@
 //! Groups of patients that the sites have in common on their way: what is asked, what is answered, and what a run leaves.
 
 pub(super) use super::as_words as answer;
-use super::neighbours::{group_to_proto, outcome_sums};
+use super::neighbours::{alike, alike_to_proto};
+use super::same;
 use crate::encoding::matrix::{OutgoingMatrices, shape};
 use crate::encoding::parts::{Declared, IncomingParts, OutgoingParts, Travels};
 use crate::encoding::values::{at_most, each, finite, finite_if_any, present, run_id, summed};
@@ -23,7 +24,7 @@ const DIVISIONS_MAX: usize = (CLUSTERS_MAX - 1) * (STARTS + SAMPLE_STARTS * CLUS
 /// Clusters of all numbers that are tried, at most.
 const CLUSTERS_IN_ALL_MAX: usize = CLUSTERS_MAX * (CLUSTERS_MAX + 1) / 2 - 1;
 /// Sums of the outcome of one cluster at most.
-const SUMS_MAX: usize = 3;
+const SUMS_MAX: usize = 2;
 /// Numbers of a feature in what marks a cluster.
 const MARK_NUMBERS: usize = 3;
 
@@ -49,7 +50,7 @@ impl Travels for Request {
             Self::Mark(asked) => {
                 let header = pb::Marking {
                     centres: Some(shape(&asked.centres)),
-                    fared: asked.fared.iter().cloned().map(group_to_proto).collect(),
+                    fared: asked.fared.iter().cloned().map(alike_to_proto).collect(),
                 };
                 matrices = matrices.and_within(asked, |asked| &asked.centres);
                 Asked::Mark(header)
@@ -113,19 +114,9 @@ fn dividing(asked: &pb::Dividing, parts: &mut IncomingParts) -> Result<Dividing,
     Ok(dividing)
 }
 
-fn same(what: &str, found: usize, wanted: usize) -> Result<(), WireError> {
-    match found == wanted {
-        true => Ok(()),
-        false => Err(WireError::Unexpected {
-            found: format!("{found} {what}"),
-            wanted: wanted.to_string(),
-        }),
-    }
-}
-
-fn fared(found: Vec<pb::AlikeGroup>) -> Result<Vec<Alike>, WireError> {
+fn fared(found: Vec<pb::Alike>) -> Result<Vec<Alike>, WireError> {
     at_most("clusters", found.len(), CLUSTERS_IN_ALL_MAX)?;
-    each(found, |one| outcome_sums(one, SUMS_MAX))
+    each(found, alike)
 }
 
 fn marks_to_proto(found: Marks) -> pb::ClusterMark {
@@ -214,7 +205,7 @@ fn tried_to_proto(found: Tried) -> pb::TriedClusters {
         bias: found.bias.map(|bias| bias.value),
         bias_share: found.bias.and_then(|bias| bias.share),
         stability: found.stability,
-        fared: found.fared.into_iter().map(group_to_proto).collect(),
+        fared: found.fared.into_iter().map(alike_to_proto).collect(),
         stable: found.is_stable,
     }
 }
@@ -238,7 +229,8 @@ pub(super) fn answer_bytes_max(request: &Request, job_bytes: u64) -> Option<u64>
         Request::Measure => CLUSTER_COORDINATES_MAX * (CLUSTER_COORDINATES_MAX + 1) + 1,
         Request::Step(asked) => asked.centres.nrows() * (asked.centres.ncols() + 1),
         Request::Compare(asked) => {
-            CLUSTERS_IN_ALL_MAX * (CLASSES_MAX + SUMS_MAX) + Agreement::cells(&asked.divisions)
+            CLUSTERS_IN_ALL_MAX * (2 + 2 * (CLASSES_MAX + SUMS_MAX))
+                + Agreement::cells(&asked.divisions)
         }
         Request::Mark(asked) => {
             let features = usize::try_from(job_bytes / 4).unwrap_or(usize::MAX);

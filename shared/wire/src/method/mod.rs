@@ -296,3 +296,13 @@ fn second_moments_bytes(moments: &[ColumnMoments]) -> u64 {
     let entries = rows.saturating_mul(rows).min(MATRIX_ENTRIES_MAX as u64);
     NUMBER_BYTES * (entries + rows)
 }
+/// A list as long as another.
+fn same(what: &str, found: usize, wanted: usize) -> Result<(), WireError> {
+    match found == wanted {
+        true => Ok(()),
+        false => Err(WireError::Unexpected {
+            found: format!("{found} {what}"),
+            wanted: wanted.to_string(),
+        }),
+    }
+}

@@ -1,21 +1,22 @@
 //! Questions about who is alike on their way: what is asked, what is answered, and what a run leaves.
 
 pub(super) use super::as_words as answer;
+use super::same;
 use crate::encoding::parts::{Declared, IncomingParts, OutgoingParts, Travels};
 use crate::encoding::values::{at_most, each, finite, present, run_id, summed};
 use crate::error::WireError;
 use crate::generated as pb;
 use crate::generated::neighbours_request::Request as Asked;
 use crate::method::NUMBER_BYTES;
-use protocol::limits::{CLASSES_MAX, QUERIES_MAX};
-use protocol::message::neighbours::{Alike, OctaveGrid, Request};
+use protocol::limits::{CLASSES_MAX, LEVELS_MAX, QUERIES_MAX};
+use protocol::message::neighbours::{Alike, Mean, Noised, OctaveGrid, Request};
 use protocol::method::neighbours::model::Model;
 use protocol::method::neighbours::settings::SHARES;
 use std::sync::Arc;
 
-/// Groups of one message at most.
+/// Counts of one message at most.
 const GROUPS_MAX: usize = QUERIES_MAX * SHARES.len();
-/// Sums of one group at most.
+/// Sums of outcomes at most.
 const SUMS_MAX: usize = 2;
 
 impl Travels for Request {
@@ -51,7 +52,11 @@ impl Travels for Model {
             run: self.run,
             patients: self.patients,
             radii: self.radii,
-            groups: self.alike.into_iter().map(group_to_proto).collect(),
+            grouped: self.grouped,
+            everybody: Some(alike_to_proto(self.everybody)),
+            feature_patients: self.features.iter().map(|one| one.patients).collect(),
+            feature_sums: self.features.iter().map(|one| one.sum).collect(),
+            alike: self.alike.into_iter().map(alike_to_proto).collect(),
         };
         (header, OutgoingParts::none())
     }
@@ -65,7 +70,10 @@ impl Travels for Model {
             run: run_id(&header.run)?.to_string(),
             patients: summed("patients", header.patients)?,
             radii: radii(header.radii)?,
-            alike: groups(header.groups)?,
+            grouped: summed("patients in groups", header.grouped)?,
+            everybody: alike(present("everybody", header.everybody)?)?,
+            alike: all(header.alike)?,
+            features: means(header.feature_patients, header.feature_sums)?,
         })
     }
 }
@@ -75,36 +83,78 @@ fn radii(found: Vec<f64>) -> Result<Vec<f64>, WireError> {
     each(found, |radius| finite("a radius", radius))
 }
 
-pub(super) fn group_to_proto(group: Alike) -> pb::AlikeGroup {
-    pb::AlikeGroup {
-        classes: group.classes,
-        sums: group.sums,
+/// How patients fared.
+pub(super) fn alike_to_proto(found: Alike) -> pb::Alike {
+    let sums = |of: &[Noised]| of.iter().map(|one| one.sum).collect();
+    let variances = |of: &[Noised]| of.iter().map(|one| one.variance).collect();
+    pb::Alike {
+        patients: found.patients,
+        border: found.border,
+        classes: sums(&found.classes),
+        class_variances: variances(&found.classes),
+        sums: sums(&found.sums),
+        sum_variances: variances(&found.sums),
     }
 }
 
-fn groups(found: Vec<pb::AlikeGroup>) -> Result<Vec<Alike>, WireError> {
-    at_most("groups", found.len(), GROUPS_MAX)?;
-    each(found, |group| outcome_sums(group, SUMS_MAX))
-}
-
-/// How patients fared, with so many sums at most.
-pub(super) fn outcome_sums(group: pb::AlikeGroup, sums_max: usize) -> Result<Alike, WireError> {
-    at_most("classes", group.classes.len(), CLASSES_MAX)?;
-    at_most("sums", group.sums.len(), sums_max)?;
+/// The same, come from elsewhere.
+pub(super) fn alike(found: pb::Alike) -> Result<Alike, WireError> {
+    at_most("classes", found.classes.len(), CLASSES_MAX)?;
+    at_most("sums", found.sums.len(), SUMS_MAX)?;
     Ok(Alike {
-        classes: each(group.classes, |count| summed("patients", count))?,
-        sums: each(group.sums, |sum| finite("a sum of outcomes", sum))?,
+        patients: finite("patients", found.patients)?,
+        border: finite("patients at the border", found.border)?,
+        classes: noised(found.classes, found.class_variances)?,
+        sums: noised(found.sums, found.sum_variances)?,
     })
 }
 
-/// Bytes of an answer at most.
-pub(super) fn answer_bytes_max(request: &Request, _: u64) -> Option<u64> {
+fn all(found: Vec<pb::Alike>) -> Result<Vec<Alike>, WireError> {
+    at_most("counts of similar patients", found.len(), GROUPS_MAX)?;
+    each(found, alike)
+}
+
+fn noised(sums: Vec<f64>, variances: Vec<f64>) -> Result<Vec<Noised>, WireError> {
+    same("variances", variances.len(), sums.len())?;
+    each(
+        sums.into_iter().zip(variances).collect(),
+        |(sum, variance)| {
+            Ok(Noised {
+                sum: finite("a sum of outcomes", sum)?,
+                variance: finite("a variance of noise", variance)?,
+            })
+        },
+    )
+}
+
+fn means(patients: Vec<f64>, sums: Vec<f64>) -> Result<Vec<Mean>, WireError> {
+    at_most("features", patients.len(), QUERIES_MAX * LEVELS_MAX)?;
+    same("sums of features", sums.len(), patients.len())?;
+    each(
+        patients.into_iter().zip(sums).collect(),
+        |(patients, sum)| {
+            Ok(Mean {
+                patients: finite("patients with a value", patients)?,
+                sum: finite("a sum of a feature", sum)?,
+            })
+        },
+    )
+}
+
+/// Bytes of an answer at most, of a job of so many bytes: a feature takes at least 26 there, a level 4.
+pub(super) fn answer_bytes_max(request: &Request, job_bytes: u64) -> Option<u64> {
     let numbers = match request {
-        Request::Measure => OctaveGrid::cells(),
-        Request::Count(_) => GROUPS_MAX * (CLASSES_MAX + SUMS_MAX),
+        Request::Measure => 2 + OctaveGrid::cells(),
+        Request::Count(_) => {
+            let features = usize::try_from(job_bytes / 4).unwrap_or(usize::MAX);
+            let outcomes = (1 + GROUPS_MAX) * (2 + 2 * (CLASSES_MAX + SUMS_MAX));
+            (2 * QUERIES_MAX)
+                .saturating_mul(features)
+                .saturating_add(2 + outcomes)
+        }
     };
-    Some(NUMBER_BYTES * numbers as u64)
+    Some(NUMBER_BYTES.saturating_mul(numbers as u64))
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::method) mod tests;

@@ -141,8 +141,9 @@ of_regression = dict(
     splines=[r.RegressionSpline(feature="age", knots=[40, 55, 70.5])], selection=r.RegressionSelection(
         wald_p=0.0625, removed=[r.RemovedFeature(feature="cp", degrees=3, value=0.75)], fits=2, stopped=1))
 common_baseline = r.RegressionModel(family=5, cells=2, baseline=[r.HazardStep(until=500, hazard=0.0625)], **of_regression)
-groups = [n.AlikeGroup(classes=[0, 12], sums=[250.5]), n.AlikeGroup(classes=[40, 300], sums=[-0.5])]
-fared = [n.AlikeGroup(classes=[40, 300], sums=[-0.5]), n.AlikeGroup(classes=[0, 12], sums=[250.5])]
+few = n.Alike(patients=12.5, border=0.75, classes=[-1, 13.5], class_variances=[0.5, 0.5], sums=[250.5], sum_variances=[16])
+many = n.Alike(patients=340, border=0, classes=[40, 300], class_variances=[2, 2], sums=[-0.5], sum_variances=[32])
+fared = [many, few]
 dividing = c.Dividing(samples=[0, 3], clusters=[2, 2], centres=shape(4, 1))
 marks = [c.ClusterMark(sites=4, patients=[340, 0], sums=[54.5, 0], squares=[100, 0]),
          c.ClusterMark(sites=1, patients=[0, 340], sums=[0, 54.5], squares=[0, 100])]
@@ -244,7 +245,8 @@ golden = {
     "regression": result(o.Ending(completed=o.Completed()), regression=r.RegressionModel(family=3, **of_regression)),
     "regression_common": result(o.Ending(completed=o.Completed()), regression=common_baseline),
     "neighbours": result(o.Ending(completed=o.Completed()), neighbours=n.NeighboursModel(
-        run=run, patients=690, radii=[0.5, 1.25], groups=groups)),
+        run=run, patients=690, grouped=682, radii=[0.5, 1.25], everybody=many, alike=[few, many], feature_patients=[12.5, 0],
+        feature_sums=[100.25, 0])),
     "cluster": result(o.Ending(completed=o.Completed()), [chunk(0, [0.5, 1.5])], cluster=c.ClusterModel(
         run=run, patients=690, grouped=682, steps=9, unsettled=1, tried=[
             c.TriedClusters(bias=0.75, stability=[0.875, 0.625], fared=fared, stable=True),

@@ -4,7 +4,8 @@ use crate::explain::kinds::{MessageKind, NUMBER_BYTES, Sizes, Told, description,
 use crate::method::neighbours::least;
 use privacy::Rules;
 use protocol::job::Job;
-use protocol::method::cluster::settings::{ClusterSettings, STEPS_MAX, counted, measured};
+use protocol::method::cluster::settings::{ClusterSettings, STEPS_MAX, measured};
+use protocol::method::neighbours::settings::counted;
 
 const RULE: &str = "clusters, cell_min, patients_min, queries, metrics_for_groups";
 
@@ -25,7 +26,7 @@ pub(crate) fn told(rules: &Rules, job: &Job, settings: &ClusterSettings) -> Told
         ),
         open: format!(
             "With enough divisions, an operator can infer the place, outcomes and feature means of the small groups of \
-             each: sums over {least} patients or more of one outcome class. Who knows all patients of a small group but one can work \
+             each: sums over {least} patients or more, outcomes with noise. Who knows all patients of a small group but one can work \
              out that one. Where a cluster is at one site alone, its sums are that site's; which site it is, nobody is told. To how \
              many sites a cluster belongs, and what marks it, is what is asked for."
         ),
@@ -70,7 +71,7 @@ fn steps(settings: &ClusterSettings, least: u64) -> MessageKind {
 fn agreement(job: &Job, settings: &ClusterSettings, least: u64) -> MessageKind {
     let (classes, sums) = counted(&job.cohort.outcome.kind);
     let clusters = settings.clusters() as u64;
-    let each = (classes + sums) as u64;
+    let each = 2 + 2 * (classes + sums) as u64;
     let squares: u64 = settings.tried().map(|one| (one * one) as u64).sum();
     let cells = u64::from(settings.samples) * squares;
     MessageKind {
@@ -83,8 +84,8 @@ fn agreement(job: &Job, settings: &ClusterSettings, least: u64) -> MessageKind {
         rule: RULE,
         withheld: withheld(least),
         worst: format!(
-            "Outcomes of whole small groups, of {least} patients or more of one outcome class. The samples are drawn by the site's own \
-             number, which nobody else can tell."
+            "Outcomes of whole small groups of {least} patients or more, each with noise that is fixed for its group. The samples are drawn by \
+             the site's own number, which nobody else can tell."
         ),
     }
 }
@@ -113,7 +114,5 @@ fn marks(job: &Job, settings: &ClusterSettings, least: u64) -> MessageKind {
 }
 
 fn withheld(least: u64) -> String {
-    format!(
-        "nothing is small: small groups have {least} patients or more, and a class with fewer is never counted"
-    )
+    format!("nothing is small: small groups have {least} patients or more")
 }

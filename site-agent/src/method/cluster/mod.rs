@@ -7,6 +7,8 @@ mod results;
 
 // By this name the list of methods knows it.
 pub(super) use self::Divider as Own;
+use super::neighbours::marks::marks;
+use super::neighbours::outcomes::Outcomes;
 use super::neighbours::{Parting, least, refused};
 use super::{Secret, SiteRun};
 use crate::books::ledger::Asks;
@@ -15,7 +17,6 @@ use crate::run::stop::Stop;
 use crate::source::SiteCohort;
 use ndarray::{Array1, Array2, Axis};
 use privacy::Rules;
-use protocol::cohort::OutcomeKind;
 use protocol::failure::Code;
 use protocol::job::Job;
 use protocol::message::Answer;
@@ -24,9 +25,8 @@ use protocol::message::cluster::{
     Spread, nearest, sample,
 };
 use protocol::method::cluster::model::Alike;
-use protocol::method::cluster::settings::{ClusterSettings, counted};
+use protocol::method::cluster::settings::ClusterSettings;
 use results::ClusterResults;
-use similarity::cohort::{Column, MISSING_LEVEL, Values};
 use similarity::numeric::seed::Seed;
 use std::path::Path;
 
@@ -40,16 +40,16 @@ pub(super) struct Divider {
     smalls: Vec<Small>,
     /// The small groups of each sample.
     samples: Vec<Vec<usize>>,
-    /// How many classes and sums are told of the outcome.
-    shape: (usize, usize),
+    /// Nobody, of the shape of how patients fare.
+    nobody: Alike,
 }
 
 /// What is told of a small group, whole or not at all.
 struct Small {
     patients: u64,
-    class: usize,
     mean: Array1<f64>,
-    outcome: Vec<f64>,
+    /// How they fared, with noise.
+    fared: Alike,
     features: Vec<Mark>,
 }
 
@@ -73,36 +73,16 @@ impl Divider {
     ) -> Result<Self, Stop> {
         let by = ((&settings.run, settings.by), settings.coordinates as usize);
         let Parting {
-            vectors,
-            groups,
-            outlook,
-            ..
+            vectors, groups, ..
         } = Parting::new(by, job, cohort, runs, rules)?;
-        let columns = cohort.cohort.columns();
-        let is_survival = matches!(job.cohort.outcome.kind, OutcomeKind::Survival { .. });
+        let outcomes = Outcomes::new(job, cohort, (rules, secret));
         let small = |members: Vec<usize>| {
-            let class = outlook.class(&members);
-            let mut outcome = outlook.sums(&members);
-            if is_survival {
-                let one = |row: &usize| {
-                    outlook
-                        .sums(&[*row])
-                        .first()
-                        .map_or(0.0, |time| time * time)
-                };
-                outcome.push(if class == 1 { outcome[0] } else { 0.0 });
-                outcome.push(members.iter().map(one).sum());
-            }
             let mean = vectors.select(Axis(0), &members).mean_axis(Axis(0));
             Small {
                 patients: members.len() as u64,
-                class,
                 mean: mean.unwrap_or_else(|| Array1::zeros(vectors.ncols())),
-                outcome,
-                features: columns
-                    .iter()
-                    .flat_map(|column| marks(column, &members, least(rules)))
-                    .collect(),
+                fared: outcomes.of_group(&members),
+                features: marks(cohort.cohort.columns(), &members, least(rules)),
             }
         };
         let smalls: Vec<Small> = groups.into_iter().map(small).collect();
@@ -113,7 +93,7 @@ impl Divider {
         };
         Ok(Self {
             samples: (1..=settings.samples).map(drawn).collect(),
-            shape: counted(&job.cohort.outcome.kind),
+            nobody: Alike::nobody(&job.cohort.outcome.kind),
             vectors,
             smalls,
         })
@@ -219,16 +199,9 @@ impl Divider {
     }
 
     fn fared(&self, of: &[usize], assigned: &[usize], clusters: usize) -> Vec<Alike> {
-        let nobody = Alike {
-            classes: vec![0; self.shape.0],
-            sums: vec![0.0; self.shape.1],
-        };
-        let mut fared = vec![nobody; clusters];
+        let mut fared = vec![self.nobody.clone(); clusters];
         for (small, cluster) in of.iter().zip(assigned) {
-            let (small, fared) = (&self.smalls[*small], &mut fared[*cluster]);
-            fared.classes[small.class] += small.patients;
-            let sums = fared.sums.iter_mut().zip(&small.outcome);
-            sums.for_each(|(sum, own)| *sum += own);
+            fared[*cluster].add(1.0, &self.smalls[*small].fared);
         }
         fared
     }
@@ -253,42 +226,5 @@ impl Divider {
             }
         }
         told
-    }
-}
-
-/// What the patients of a small group have of a feature, one of a number and one of each level of a category. Who has no value counts as
-/// the mean of the others, and where fewer than `least` have one, nothing is told: neither a value of few nor how many have none.
-fn marks(column: &Column, members: &[usize], least: u64) -> Vec<Mark> {
-    let patients = members.len() as u64;
-    let told = |present: usize, sum: f64, squares: f64| match present as u64 >= least {
-        true => {
-            let share = patients as f64 / present as f64;
-            Mark {
-                patients,
-                sum: share * sum,
-                squares: share * squares,
-            }
-        }
-        false => Mark::default(),
-    };
-    match &column.values {
-        Values::Numeric(values) => {
-            let present = members.iter().map(|row| values[*row]);
-            let present: Vec<f64> = present.filter(|value| !value.is_nan()).collect();
-            let squares = present.iter().map(|value| value * value).sum();
-            vec![told(present.len(), present.iter().sum(), squares)]
-        }
-        Values::Categorical { codes, levels } => {
-            let present = members.iter().map(|row| codes[*row]);
-            let present: Vec<u32> = present.filter(|code| *code != MISSING_LEVEL).collect();
-            let of_level = |level: usize| {
-                let count = present
-                    .iter()
-                    .filter(|code| **code as usize == level)
-                    .count();
-                told(present.len(), count as f64, count as f64)
-            };
-            (0..levels.len()).map(of_level).collect()
-        }
     }
 }

@@ -66,7 +66,7 @@ fn patients_csv(patients: &Patients, found: &[(usize, f64)]) -> io::Result<Vec<u
 
 #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
 fn beside(results: &ClusterResults<'_>, found: &[(usize, f64)]) -> Vec<Beside> {
-    let all: u64 = results.asked.fared.iter().map(Alike::patients).sum();
+    let all: u64 = results.asked.fared.iter().map(Alike::count).sum();
     let outcome = results.site.cohort.cohort.outcome();
     let kind = &results.site.job.cohort.outcome.kind;
     let one = |(group, fared): (usize, &Alike)| {
@@ -74,10 +74,7 @@ fn beside(results: &ClusterResults<'_>, found: &[(usize, f64)]) -> Vec<Beside> {
         let rows: Vec<usize> = rows.map(|(row, _)| row).collect();
         Beside {
             here: (rows.len(), rows.len() as f64 / found.len().max(1) as f64),
-            everywhere: (
-                fared.patients(),
-                fared.patients() as f64 / all.max(1) as f64,
-            ),
+            everywhere: (fared.count(), fared.count() as f64 / all.max(1) as f64),
             fared_here: own(outcome, &rows),
             fared_everywhere: pooled(kind, fared),
         }
@@ -97,13 +94,13 @@ fn own(outcome: &Outcome, rows: &[usize]) -> Option<f64> {
 
 #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
 fn pooled(kind: &OutcomeKind, fared: &Alike) -> Option<f64> {
-    let patients = fared.patients() as f64;
+    let patients = fared.patients;
     match kind {
-        OutcomeKind::Numeric => fared.sums.first().map(|sum| sum / patients),
+        OutcomeKind::Numeric => fared.sums.first().map(|sum| sum.sum / patients),
         OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. }
             if fared.classes.len() == 2 =>
         {
-            Some(fared.classes[1] as f64 / patients)
+            Some((fared.classes[1].sum / patients).clamp(0.0, 1.0))
         }
         _ => None,
     }

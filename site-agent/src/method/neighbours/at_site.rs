@@ -16,7 +16,8 @@ impl AtSite for Counter {
     type Settings = NeighboursSettings;
 
     fn begin(settings: &NeighboursSettings, ready: Ready<'_>) -> Result<Self, Stop> {
-        Self::new(settings, ready.job, ready.cohort, ready.runs, ready.rules)
+        let own = (ready.rules, &ready.secret);
+        Self::new(settings, ready.job, ready.cohort, ready.runs, own)
     }
 
     fn answer(

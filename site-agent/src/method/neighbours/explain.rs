@@ -4,6 +4,7 @@ use crate::explain::kinds::{MessageKind, NUMBER_BYTES, Sizes, Told, description,
 use privacy::Rules;
 use protocol::job::Job;
 use protocol::message::neighbours::OctaveGrid;
+use protocol::method::cluster::settings::measured;
 use protocol::method::neighbours::settings::{NeighboursSettings, SHARES, counted};
 
 pub(crate) fn told(rules: &Rules, job: &Job, settings: &NeighboursSettings) -> Told {
@@ -20,10 +21,11 @@ pub(crate) fn told(rules: &Rules, job: &Job, settings: &NeighboursSettings) -> T
             rules.ceilings.queries
         ),
         open: format!(
-            "With enough questions, an operator can infer the place and outcome of each group: sums over {least} patients or more \
-             of one outcome class. With all patients of a group but one, the last one follows. The result relates outcomes to \
-             features, so a patient with known features can be guessed, as by any prognosis. All sites and the coordinator \
-             receive the queries as the run's metric places them."
+            "With enough questions, an operator can infer the place and the feature means of each group of {least} patients or more, and its \
+             outcomes with their noise: each patient's outcome is hidden by outcome_epsilon, whoever knows all the others. That a \
+             patient is there, and with which features, is hidden by the group alone. The result relates outcomes to features, so a patient \
+             with known features can be guessed, as by any prognosis. All sites and the coordinator receive the queries as the run's metric \
+             places them."
         ),
     }
 }
@@ -34,9 +36,9 @@ fn distances(least: u64) -> MessageKind {
         kind: "distances",
         purpose: "how far the groups of the site's patients are from each other, from which all sites take the radii within \
                   which patients count as similar",
-        shape: format!("{cells} counts"),
-        bytes_formula: format!("{NUMBER_BYTES} x {cells}"),
-        bytes: NUMBER_BYTES * cells,
+        shape: format!("2 + {cells} counts"),
+        bytes_formula: format!("{NUMBER_BYTES} x (2 + {cells})"),
+        bytes: NUMBER_BYTES * (2 + cells),
         times: 1,
         rule: "neighbours, cell_min, patients_min, metrics_for_groups",
         withheld: withheld(least),
@@ -48,26 +50,28 @@ fn distances(least: u64) -> MessageKind {
 
 fn alike(job: &Job, settings: &NeighboursSettings, least: u64) -> MessageKind {
     let (classes, sums) = counted(&job.cohort.outcome.kind);
-    let groups = (settings.queries.len() * SHARES.len()) as u64;
-    let each = (classes + sums) as u64;
+    let queries = settings.queries.len() as u64;
+    let all = 1 + queries * SHARES.len() as u64;
+    let each = 2 + 2 * (classes + sums) as u64;
+    let features = 2 * measured(&job.cohort) as u64;
     MessageKind {
         kind: "alike",
-        purpose: "per query: how many of the site's patients are within each radius, and their outcomes",
-        shape: format!("{groups} x {each}"),
-        bytes_formula: format!("{NUMBER_BYTES} x {groups} x {each}"),
-        bytes: NUMBER_BYTES * groups * each,
+        purpose: "per query: how many of the site's patients are within each radius, their outcomes, and the means of their features",
+        shape: format!("2 + {all} x {each} + {queries} x {features}"),
+        bytes_formula: format!("{NUMBER_BYTES} x (2 + {all} x {each} + {queries} x {features})"),
+        bytes: NUMBER_BYTES * (2 + all * each + queries * features),
         times: 1,
-        rule: "neighbours, cell_min, patients_min, queries, metrics_for_groups",
+        rule: "neighbours, cell_min, patients_min, queries, metrics_for_groups, outcome_epsilon_max",
         withheld: withheld(least),
         worst: format!(
-            "Each count is of whole groups, of {least} patients or more of one outcome class, which the site has made without \
-             knowing the question. Two questions however near to each other differ by whole groups, or not at all."
+            "Sums over groups of {least} patients or more, which the site has made without regard to outcomes or questions. Each counts by the \
+             share that its mean and variances place within the radius, and its outcomes have noise that is the same in every answer."
         ),
     }
 }
 
 fn withheld(least: u64) -> String {
     format!(
-        "nothing is small: patients are counted by groups of {least} or more, those of a class of fewer not at all"
+        "nothing is small: patients are counted by groups of {least} or more; a feature of which fewer of a group have a value is left out"
     )
 }

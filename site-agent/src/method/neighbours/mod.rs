@@ -2,26 +2,30 @@
 
 mod at_site;
 pub(crate) mod explain;
+pub(super) mod marks;
+pub(super) mod outcomes;
 
 // By this name the list of methods knows it.
 pub(super) use self::Counter as Own;
+use super::Secret;
 use crate::books::ledger::Asks;
 use crate::cases::elsewhere::{self, Kept};
 use crate::run::stop::Stop;
 use crate::source::SiteCohort;
+use marks::marks;
 use ndarray::Array2;
+use outcomes::Outcomes;
 use privacy::Rules;
-use protocol::cohort::OutcomeKind;
 use protocol::failure::{Code, Refusal};
 use protocol::job::Job;
 use protocol::message::Answer;
+use protocol::message::cluster::Mark;
 use protocol::message::neighbours::{
-    self as message, Alike, Closeness, OctaveGrid, Request, parted,
+    self as message, Alike, Closeness, Distances, Found, Group, Groups, Mean, OctaveGrid, Request,
+    parted,
 };
-use protocol::method::neighbours::settings::{By, NeighboursSettings, counted};
+use protocol::method::neighbours::settings::{By, NeighboursSettings, TOLD};
 use protocol::name::RunId;
-use similarity::cohort::Outcome;
-use similarity::uses::microaggregation::Group;
 use std::path::Path;
 
 /// The groups of a site's patients, and about whom they are asked.
@@ -29,15 +33,17 @@ pub(super) struct Counter {
     queries: Vec<Vec<f64>>,
     closeness: Closeness,
     groups: Vec<Told>,
-    /// How many sums are told of a group.
-    shape: (usize, usize),
+    /// Nobody, of the shape of what is told of a group.
+    nobody: Alike,
+    /// Features that are told of.
+    features: usize,
 }
 
-/// What is told of a group, whole or not at all.
+/// What is told of a group, by the share of it that lies within a radius.
 struct Told {
     group: Group,
-    class: usize,
-    sums: Vec<f64>,
+    fared: Alike,
+    features: Vec<Mark>,
 }
 
 /// What a job asks of the site's books.
@@ -63,69 +69,88 @@ impl Counter {
         job: &Job,
         cohort: &SiteCohort,
         runs: &Path,
-        rules: &Rules,
+        (rules, secret): (&Rules, &Secret),
     ) -> Result<Self, Stop> {
         let placed_by = settings.queries.first().map_or(0, Vec::len);
         let by = ((&settings.run, settings.by), placed_by);
-        let Parting {
-            vectors,
-            closeness,
-            groups,
-            outlook,
-        } = Parting::new(by, job, cohort, runs, rules)?;
-        let told = |members: Vec<usize>| Told {
-            group: Group::of(vectors.view(), &members),
-            class: outlook.class(&members),
-            sums: outlook.sums(&members),
+        let parting = Parting::new(by, job, cohort, runs, rules)?;
+        let outcomes = Outcomes::new(job, cohort, (rules, secret));
+        let columns = cohort.cohort.columns();
+        let told = |members: &Vec<usize>| Told {
+            group: Group::of(parting.vectors.view(), members),
+            fared: outcomes.of_group(members),
+            features: marks(columns, members, least(rules)),
         };
         Ok(Self {
             queries: settings.queries.clone(),
-            closeness,
-            groups: groups.into_iter().map(told).collect(),
-            shape: counted(&job.cohort.outcome.kind),
+            closeness: parting.closeness,
+            groups: parting.groups.iter().map(told).collect(),
+            nobody: Alike::nobody(&job.cohort.outcome.kind),
+            features: marks(columns, &[], least(rules)).len(),
         })
     }
 
     pub(super) fn answer(&self, request: &Request) -> Answer {
         Answer::Neighbours(match request {
-            Request::Measure => message::Answer::Distances(self.distances()),
-            Request::Count(radii) => {
-                let of_query = |query: &Vec<f64>| self.alike(query, radii);
-                message::Answer::Alike(self.queries.iter().flat_map(of_query).collect())
-            }
+            Request::Measure => message::Answer::Distances(Distances {
+                groups: self.made(),
+                pairs: self.pairs(),
+            }),
+            Request::Count(radii) => message::Answer::Found(self.found(radii)),
         })
     }
 
-    /// Pairs of patients of different groups, by how far these are from each other.
-    fn distances(&self) -> Vec<u64> {
+    fn made(&self) -> Groups {
+        Groups {
+            groups: self.groups.len() as u64,
+            patients: self.groups.iter().map(|told| told.group.patients).sum(),
+        }
+    }
+
+    /// Pairs of patients by how far they are from each other.
+    fn pairs(&self) -> Vec<u64> {
         let mut counts = vec![0; OctaveGrid::cells()];
         for (place, one) in self.groups.iter().enumerate() {
+            let own = one.group.patients;
+            let within = one.group.apart_within(self.closeness);
+            Group::spread(own * (own - 1) / 2, &within, &mut counts);
             for other in &self.groups[..place] {
-                let distance = one.group.between(&other.group, self.closeness);
-                counts[OctaveGrid::cell(distance)] += one.group.patients * other.group.patients;
+                let apart = one.group.apart(&other.group, self.closeness);
+                Group::spread(own * other.group.patients, &apart, &mut counts);
             }
         }
         counts
     }
 
-    fn alike(&self, query: &[f64], radii: &[f64]) -> Vec<Alike> {
-        let far = |told: &Told| told.group.distance(query, self.closeness);
-        let distances: Vec<f64> = self.groups.iter().map(far).collect();
-        let within = |radius: &f64| {
-            let mut alike = Alike {
-                classes: vec![0; self.shape.0],
-                sums: vec![0.0; self.shape.1],
-            };
-            for (told, distance) in self.groups.iter().zip(&distances) {
-                if distance <= radius {
-                    alike.classes[told.class] += told.group.patients;
-                    let sums = alike.sums.iter_mut().zip(&told.sums);
-                    sums.for_each(|(sum, own)| *sum += own);
+    fn found(&self, radii: &[f64]) -> Found {
+        let mut found = Found {
+            groups: self.made(),
+            everybody: self.nobody.clone(),
+            alike: Vec::new(),
+            features: Vec::new(),
+        };
+        for told in &self.groups {
+            found.everybody.add(1.0, &told.fared);
+        }
+        for query in &self.queries {
+            for (place, radius) in radii.iter().enumerate() {
+                let mut alike = self.nobody.clone();
+                let mut features = vec![Mean::default(); self.features];
+                for told in &self.groups {
+                    let share = told.group.within(query, *radius, self.closeness);
+                    alike.add(share, &told.fared);
+                    for (sum, own) in features.iter_mut().zip(&told.features) {
+                        sum.patients += share * own.patients as f64;
+                        sum.sum += share * own.sum;
+                    }
+                }
+                found.alike.push(alike);
+                if place == TOLD {
+                    found.features.extend(features);
                 }
             }
-            alike
-        };
-        radii.iter().map(within).collect()
+        }
+        found
     }
 }
 
@@ -134,9 +159,8 @@ pub(super) struct Parting {
     /// Where a run places the patients, one row each.
     pub(super) vectors: Array2<f64>,
     pub(super) closeness: Closeness,
-    /// The rows of the patients of each group, who are of one class.
+    /// The rows of the patients of each group.
     pub(super) groups: Vec<Vec<usize>>,
-    pub(super) outlook: Outlook,
 }
 
 impl Parting {
@@ -149,8 +173,7 @@ impl Parting {
         rules: &Rules,
     ) -> Result<Self, Stop> {
         let Kept { comparison, .. } = elsewhere::kept(runs, (run, by), job).map_err(refused)?;
-        let cohort = &cohort.cohort;
-        let placed = comparison.place(cohort.columns());
+        let placed = comparison.place(cohort.cohort.columns());
         let placed = placed.map_err(|error| Stop::numeric(Code::Numbers, error))?;
         let Some((vectors, closeness)) = comparison.coordinates(&placed) else {
             return Err(refused(format!(
@@ -168,13 +191,11 @@ impl Parting {
                 "run {run} places not every patient of this site: some have no value where it takes none in its stead"
             )));
         }
-        let outlook = Outlook::of(cohort.outcome(), &job.cohort.outcome.kind);
         let least = usize::try_from(least(rules)).unwrap_or(usize::MAX);
         Ok(Self {
-            groups: parted(vectors.view(), &outlook.classes, least),
+            groups: parted(vectors.view(), least),
             vectors: vectors.into_owned(),
             closeness,
-            outlook,
         })
     }
 }
@@ -182,49 +203,4 @@ impl Parting {
 /// Patients of a group at least: as many as the rules want behind a count and a sum.
 pub(super) fn least(rules: &Rules) -> u64 {
     rules.cell_min.max(rules.patients_min)
-}
-
-/// What is summed of each patient.
-pub(super) struct Outlook {
-    classes: Vec<u32>,
-    /// One list a patient.
-    sums: Vec<Vec<f64>>,
-}
-
-impl Outlook {
-    fn of(outcome: &Outcome, kind: &OutcomeKind) -> Self {
-        match outcome {
-            Outcome::Classes { codes, .. } => Self {
-                classes: codes.to_vec(),
-                sums: vec![Vec::new(); codes.len()],
-            },
-            Outcome::Numeric(values) => Self {
-                classes: vec![0; values.len()],
-                sums: values.iter().map(|y| vec![*y, y * y]).collect(),
-            },
-            Outcome::Survival { time, event } => {
-                let horizon = kind.horizon();
-                let seen = time.iter().zip(event);
-                Self {
-                    classes: seen
-                        .map(|(time, event)| u32::from(*event && *time <= horizon))
-                        .collect(),
-                    sums: time.iter().map(|time| vec![time.min(horizon)]).collect(),
-                }
-            }
-        }
-    }
-
-    /// The class of a group.
-    pub(super) fn class(&self, members: &[usize]) -> usize {
-        let first = members.first();
-        first.map_or(0, |row| self.classes[*row] as usize)
-    }
-
-    /// The sums over a group.
-    pub(super) fn sums(&self, members: &[usize]) -> Vec<f64> {
-        let count = members.first().map_or(0, |row| self.sums[*row].len());
-        let over = |place: usize| members.iter().map(|row| self.sums[*row][place]).sum();
-        (0..count).map(over).collect()
-    }
 }

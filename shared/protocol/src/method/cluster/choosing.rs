@@ -5,6 +5,7 @@ use super::model::{Alike, Bias, Tried};
 use super::searching::Best;
 use super::settings::ClusterSettings;
 use crate::cohort::OutcomeKind;
+use crate::message::neighbours::Noised;
 use similarity::uses::clusters::{Divided, Gains, Left, StabilityRule, impurity, squares_left};
 
 /// What each number of clusters is worth. Clusters come by their size, as the divisions do.
@@ -59,35 +60,34 @@ fn stability(best: &Best, told: &Agreement, clusters: usize) -> Vec<f64> {
 }
 
 /// How much of the outcome clusters leave open: of classes Gini's impurity weighed by their sizes, of a number the squared differences, and of survival times
-/// those of the events less what was due, where the hazard of all is the same at all times.
+/// those of the events less what was due, where the hazard of all is the same at all times: as many as there are events, less what the
+/// clusters tell.
 #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
 fn bias(kind: &OutcomeKind, fared: &[Alike]) -> Option<Bias> {
     match kind {
         OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } => {
-            let table: Vec<Vec<u64>> = fared.iter().map(|one| one.classes.clone()).collect();
+            let table: Vec<Vec<u64>> = fared.iter().map(counts).collect();
             impurity(&table)
         }
         OutcomeKind::Numeric => {
             let sums = |one: &Alike| match one.sums.as_slice() {
-                [sum, squares] => Some((one.patients(), *sum, *squares)),
+                [sum, squares] => Some((one.count(), sum.sum, squares.sum)),
                 _ => None,
             };
             let sums: Option<Vec<_>> = fared.iter().map(sums).collect();
             squares_left(&sums?)
         }
         OutcomeKind::Survival { .. } => {
-            let events = |one: &Alike| one.classes.get(1).map_or(0.0, |count| *count as f64);
-            let sum = |one: &Alike, place: usize| one.sums.get(place).copied().unwrap_or(0.0);
-            let followed: f64 = fared.iter().map(|one| sum(one, 0)).sum();
+            let events = |one: &Alike| one.classes.get(1).map_or(0.0, |events| events.sum);
+            let time = |one: &Alike| one.sums.first().map_or(0.0, |time| time.sum);
+            let followed: f64 = fared.iter().map(time).sum();
             if followed <= 0.0 {
                 return None;
             }
             let hazard = fared.iter().map(events).sum::<f64>() / followed;
             let scores = |one: &Alike| {
-                let due = hazard * sum(one, 0);
-                let squares = events(one) - 2.0 * hazard * sum(one, 1);
-                let squares = squares + hazard * hazard * sum(one, 2);
-                (one.patients(), events(one) - due, squares)
+                let due = hazard * time(one);
+                (one.count(), events(one) - due, events(one))
             };
             let scores: Vec<_> = fared.iter().map(scores).collect();
             squares_left(&scores)
@@ -95,11 +95,22 @@ fn bias(kind: &OutcomeKind, fared: &[Alike]) -> Option<Bias> {
     }
 }
 
+/// Patients of each class, in whole ones: noise may take a sum below 0.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // patients are far below 2^52
+fn counts(fared: &Alike) -> Vec<u64> {
+    let whole = |class: &Noised| class.sum.round().max(0.0) as u64;
+    fared.classes.iter().map(whole).collect()
+}
+
 /// What each further cluster gains beyond chance, and whose outcomes are divided.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // patients are far below 2^52
 pub(super) fn gains(tried: &[Tried], kind: &OutcomeKind) -> (Gains, Divided) {
     let fared = tried.first().map_or(&[][..], |one| &one.fared);
-    let patients: u64 = fared.iter().map(Alike::patients).sum();
-    let has_patients = |class: &usize| fared.iter().any(|one| one.classes.get(*class) > Some(&0));
+    let patients: f64 = fared.iter().map(|one| one.patients).sum();
+    let has_patients = |class: &usize| {
+        let mut counts = fared.iter().map(counts);
+        counts.any(|one| one.get(*class) > Some(&0))
+    };
     let freedom = match kind {
         OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } => {
             let classes = (0..kind.classes().len()).filter(has_patients).count();
@@ -108,13 +119,51 @@ pub(super) fn gains(tried: &[Tried], kind: &OutcomeKind) -> (Gains, Divided) {
         OutcomeKind::Numeric | OutcomeKind::Survival { .. } => 1,
     };
     let divided = Divided {
-        patients: usize::try_from(patients).unwrap_or(usize::MAX),
+        patients: patients.round() as usize,
         freedom,
         tried: tried.len(),
+        noise: noise(kind, fared, patients),
     };
     let stable = |one: &Tried| left(one).filter(|_| one.is_stable);
     let stable: Vec<Option<Left>> = tried.iter().map(stable).collect();
     (Gains::of(&stable, divided), divided)
+}
+
+/// The variance of the noise of all clusters together, in units of the outcome's variance among so many patients.
+fn noise(kind: &OutcomeKind, fared: &[Alike], patients: f64) -> f64 {
+    let over = |of: fn(&Alike) -> &[Noised], place: usize| {
+        let one = fared.iter().filter_map(|one| of(one).get(place));
+        one.fold((0.0, 0.0), |(sum, variance), one| {
+            (sum + one.sum, variance + one.variance)
+        })
+    };
+    let classes: fn(&Alike) -> &[Noised] = |one| &one.classes;
+    let sums: fn(&Alike) -> &[Noised] = |one| &one.sums;
+    let (noise, varies) = match kind {
+        OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } => {
+            let own = (0..kind.classes().len()).map(|class| {
+                let (sum, variance) = over(classes, class);
+                let share = (sum / patients).clamp(0.0, 1.0);
+                (variance, patients * share * (1.0 - share))
+            });
+            own.fold((0.0, 0.0), |(noise, varies), own| {
+                (noise + own.0, varies + own.1)
+            })
+        }
+        OutcomeKind::Numeric => {
+            let ((sum, variance), (squares, _)) = (over(sums, 0), over(sums, 1));
+            (variance, squares - sum * sum / patients)
+        }
+        OutcomeKind::Survival { .. } => {
+            let ((events, variance), (followed, of_time)) = (over(classes, 1), over(sums, 0));
+            let hazard = events / followed.max(f64::MIN_POSITIVE);
+            (variance + hazard * hazard * of_time, events)
+        }
+    };
+    match varies > 0.0 {
+        true => noise / varies,
+        false => 0.0,
+    }
 }
 
 /// What a division leaves open; none where that cannot be said.
@@ -136,13 +185,38 @@ pub(super) fn shown(tried: &[Tried], kind: &OutcomeKind) -> Option<usize> {
 mod tests {
     use super::*;
 
+    /// Noise of the whole outcome's variance doubles what chance gains.
+    #[test]
+    fn noise_is_taken_for_no_gain() {
+        let mut two = one(&[[50, 30], [30, 50]], true);
+        let chance = |one: &Tried| gains(std::slice::from_ref(one), &binary()).0.chances[0];
+        let exact = chance(&two);
+        for fared in &mut two.fared {
+            for class in &mut fared.classes {
+                class.variance = 20.0;
+            }
+        }
+        // 80 of variance over 4 of twenty each: v = 1, and half of the statistic 159 / 16.
+        let noised = chance(&two);
+        assert!(exact < Some(0.002), "{exact:?}");
+        assert!(noised > Some(0.02) && noised < Some(0.03), "{noised:?}");
+    }
+
     /// Clusters of patients without and with the outcome.
     fn one(clusters: &[[u64; 2]], is_stable: bool) -> Tried {
         let fared: Vec<Alike> = clusters
             .iter()
-            .map(|classes| Alike {
-                classes: classes.to_vec(),
-                sums: Vec::new(),
+            .map(|classes| {
+                let exact = |count: &u64| Noised {
+                    sum: *count as f64,
+                    variance: 0.0,
+                };
+                Alike {
+                    patients: classes.iter().sum::<u64>() as f64,
+                    border: 0.0,
+                    classes: classes.iter().map(exact).collect(),
+                    sums: Vec::new(),
+                }
             })
             .collect();
         Tried {
@@ -189,25 +263,26 @@ mod tests {
         assert_eq!(shown(&unstable, &binary()), None);
     }
 
-    /// Two patients with an event at 1 and 2, two without who were followed for 3 and 4: a hazard of 2 in 10.
+    /// Two events in a time of 3, none in one of 7: a hazard of 2 in 10, and scores of 1.4 and -1.4 over two patients each.
     #[test]
-    fn of_survival_times_it_is_the_squares_of_events_less_what_was_due() {
+    fn of_survival_times_it_is_the_events_less_what_the_clusters_tell() {
         let kind = OutcomeKind::Survival {
             event: "event".to_owned(),
             event_values: vec!["1".to_owned()],
-            horizon: None,
+            horizon: Some(9.0),
         };
-        let cluster = |classes: [u64; 2], sums: [f64; 3]| Alike {
-            classes: classes.to_vec(),
-            sums: sums.to_vec(),
+        let exact = |sum| Noised { sum, variance: 0.0 };
+        let cluster = |events: f64, time: f64| Alike {
+            patients: 2.0,
+            border: 0.0,
+            classes: vec![exact(2.0 - events), exact(events)],
+            sums: vec![exact(time)],
         };
-        // Scores 0.8 and 0.6, -0.6 and -0.8.
-        let fared = [
-            cluster([0, 2], [3.0, 3.0, 5.0]),
-            cluster([2, 0], [7.0, 0.0, 25.0]),
-        ];
-        let found = bias(&kind, &fared).expect("a bias");
-        assert!((found.value - 0.04).abs() < 1e-12, "{found:?}");
+        let found = bias(&kind, &[cluster(2.0, 3.0), cluster(0.0, 7.0)]).expect("a bias");
+        assert!(
+            (found.value - (2.0 - 2.0 * 1.4 * 1.4 / 2.0)).abs() < 1e-12,
+            "{found:?}"
+        );
         assert!(
             (found.share.unwrap_or(0.0) - 0.02).abs() < 1e-12,
             "{found:?}"

@@ -117,7 +117,7 @@ impl Cluster {
                 let tried = choosing::tried(&self.settings, kind, best, &told);
                 let shown = choosing::shown(&tried, kind);
                 let first = tried.first();
-                let patients = first.map(|one| one.fared.iter().map(|one| one.patients()).sum());
+                let patients = first.map(|one| one.fared.iter().map(|one| one.count()).sum());
                 self.model.grouped = patients.unwrap_or(0);
                 self.model.shown = shown.map(crate::exchange::count);
                 self.model.tried = tried;

@@ -1,13 +1,14 @@
 //! What a site, or all together, may answer where groups of patients are looked for.
 
 use super::message::{Agreement, Answer, Dividing, Mark, Marks, NearestSums};
-use super::settings::{counted, measured};
+use super::settings::measured;
 use crate::checks::{ensure, length, numbers, unexpected, within};
 use crate::cohort::{CohortSpecification, OutcomeKind};
 use crate::failure::Failure;
 use crate::limits::COUNT_MAX;
 use crate::message;
 use crate::message::neighbours::Alike;
+use crate::method::neighbours::judging::fared;
 use ndarray::Array2;
 
 /// Where the groups of the patients are.
@@ -55,17 +56,14 @@ pub(super) fn agreement(
     let of_all = asked.divisions.iter().filter(|one| one.sample == 0);
     let clusters: usize = of_all.clone().map(|one| one.clusters as usize).sum();
     length("clusters", told.fared.len(), clusters)?;
-    let (classes, sums) = counted(kind);
     for one in &told.fared {
-        length("classes", one.classes.len(), classes)?;
-        length("sums", one.sums.len(), sums)?;
-        numbers(&one.sums)?;
+        fared(one, kind, patients)?;
     }
     let mut begin = 0;
     for one in of_all {
         let end = begin + one.clusters as usize;
-        let of_division = &told.fared[begin..end];
-        within(of_division.iter().flat_map(|one| &one.classes), patients)?;
+        let counts: Vec<u64> = told.fared[begin..end].iter().map(Alike::count).collect();
+        within(&counts, patients)?;
         begin = end;
     }
     let cells = Agreement::cells(&asked.divisions);
@@ -118,15 +116,10 @@ pub(super) fn no_sums(asked: &Dividing) -> Answer {
 
 /// Nobody, of the shape of an agreement.
 pub(super) fn no_agreement(asked: &Dividing, kind: &OutcomeKind) -> Answer {
-    let (classes, sums) = counted(kind);
-    let nobody = Alike {
-        classes: vec![0; classes],
-        sums: vec![0.0; sums],
-    };
     let of_all = asked.divisions.iter().filter(|one| one.sample == 0);
     let clusters: usize = of_all.map(|one| one.clusters as usize).sum();
     Answer::Agreement(Agreement {
-        fared: vec![nobody; clusters],
+        fared: vec![Alike::nobody(kind); clusters],
         tables: vec![0; Agreement::cells(&asked.divisions)],
     })
 }

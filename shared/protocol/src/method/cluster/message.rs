@@ -210,8 +210,8 @@ impl Disclosure for Answer {
             Self::Spread(told) => vec![told.patients],
             Self::Sums(told) => told.patients.clone(),
             Self::Agreement(told) => {
-                let classes = told.fared.iter().flat_map(|one| &one.classes);
-                classes.chain(&told.tables).copied().collect()
+                let fared = told.fared.iter().map(Alike::count);
+                fared.chain(told.tables.iter().copied()).collect()
             }
             Self::Marks(told) => {
                 let features = told.iter().flat_map(|one| &one.features);
@@ -245,13 +245,7 @@ impl Summand for Answer {
                     .for_each(|sum| visit(Number::Real(sum)));
             }
             Self::Agreement(told) => {
-                for one in &mut told.fared {
-                    counts(&mut one.classes, visit);
-                    // In units of the outcome.
-                    one.sums
-                        .iter_mut()
-                        .for_each(|sum| visit(Number::Measure(sum)));
-                }
+                told.fared.iter_mut().for_each(|one| one.numbers(visit));
                 counts(&mut told.tables, visit);
             }
             Self::Marks(told) => {

@@ -8,7 +8,6 @@ use crate::exchange::Course;
 pub use crate::message::neighbours::Alike;
 use crate::method::Unplaced;
 pub use crate::method::neighbours::model::{Interval, Outlook};
-use crate::method::neighbours::settings;
 use crate::method::room::MethodModel;
 use ndarray::Array2;
 pub use similarity::uses::clusters::Bias;
@@ -53,13 +52,9 @@ impl Tried {
     /// How the patients of a cluster fared, of an outcome of this kind; none of nobody.
     #[must_use]
     pub fn outlook(&self, cluster: usize, kind: &OutcomeKind) -> Option<Outlook> {
-        let (_, sums) = settings::counted(kind);
-        let fared = self.fared.get(cluster)?;
-        let told = Alike {
-            classes: fared.classes.clone(),
-            sums: fared.sums.iter().copied().take(sums).collect(),
-        };
-        told.outlook(kind)
+        let mut everybody = Alike::nobody(kind);
+        self.fared.iter().for_each(|one| everybody.add(1.0, one));
+        self.fared.get(cluster)?.outlook(&everybody, kind)
     }
 
     /// Clusters.

@@ -1,8 +1,7 @@
 //! `[cluster]`: by which run patients are compared, and how groups of them are looked for.
 
 use super::coordinator::Cluster;
-use crate::cohort::Grids;
-use crate::cohort::{CohortSpecification, FeatureKind, OutcomeKind};
+use crate::cohort::{CohortSpecification, FeatureKind, Grids};
 use crate::document::{Section, narrow};
 use crate::failure::Failure;
 use crate::limits::{CLUSTER_COORDINATES_MAX, CLUSTER_SAMPLES_MAX, CLUSTERS_MAX};
@@ -106,7 +105,8 @@ impl MethodSettings for ClusterSettings {
     type Stages = Cluster;
     const IS_OF_ALL: bool = false;
 
-    fn read(root: &mut Section<'_, '_>, _: &Reading<'_>) -> Option<Self> {
+    fn read(root: &mut Section<'_, '_>, at: &Reading<'_>) -> Option<Self> {
+        settings::check(root, at.outcome);
         root.required_table("cluster", Self::table)
     }
 
@@ -138,20 +138,6 @@ impl MethodSettings for ClusterSettings {
 
     fn begin(&self, beginning: &Beginning) -> Result<Cluster, Failure> {
         Ok(Cluster::new(self, beginning))
-    }
-}
-
-/// What is counted of the patients of a cluster: in how many classes, and how many sums beside.
-///
-/// As of patients who are alike: of a number all are one class, with its sum and that of its square. Of a survival time those without an
-/// event and those with one; the time that they were followed, that of those with an event, and the square of it.
-#[must_use]
-pub fn counted(kind: &OutcomeKind) -> (usize, usize) {
-    match kind {
-        OutcomeKind::Survival { .. } => (2, 3),
-        OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } | OutcomeKind::Numeric => {
-            settings::counted(kind)
-        }
     }
 }
 

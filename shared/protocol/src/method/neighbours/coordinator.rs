@@ -2,7 +2,7 @@
 //! follow, and who is within them.
 
 use super::judging;
-use super::message::{Answer, OctaveGrid, Request};
+use super::message::{Alike, Answer, OctaveGrid, Request};
 use super::model::Model;
 use super::settings::{NeighboursSettings, SHARES};
 use crate::assessment::Assessment;
@@ -32,8 +32,11 @@ impl Neighbours {
             model: Model {
                 run: settings.run.to_string(),
                 patients: beginning.description.patients,
+                grouped: 0,
                 radii: Vec::new(),
+                everybody: Alike::default(),
                 alike: Vec::new(),
+                features: Vec::new(),
             },
             settings: settings.clone(),
             cohort: Arc::clone(&beginning.cohort),
@@ -63,12 +66,15 @@ impl Neighbours {
     /// Takes the answers of a closed exchange.
     pub(crate) fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
         match closed.take_sum()? {
-            message::Answer::Neighbours(Answer::Distances(counts)) if self.measures() => {
-                self.model.radii = radii(&counts)?;
+            message::Answer::Neighbours(Answer::Distances(told)) if self.measures() => {
+                self.model.grouped = told.groups.patients;
+                self.model.radii = radii(&told.pairs)?;
                 Ok(Turn::Ask)
             }
-            message::Answer::Neighbours(Answer::Alike(alike)) if !self.measures() => {
-                self.model.alike = alike;
+            message::Answer::Neighbours(Answer::Found(told)) if !self.measures() => {
+                self.model.everybody = told.everybody;
+                self.model.alike = told.alike;
+                self.model.features = told.features;
                 Ok(Turn::Done(Ending::Completed))
             }
             other => Err(unexpected(&other, "what was asked")),
@@ -86,22 +92,27 @@ impl Neighbours {
     }
 }
 
-/// The end of the cell in which each share of the pairs is reached.
+/// Where each share of the pairs is reached: within a cell as if its pairs were even.
+#[allow(clippy::cast_precision_loss)] // as fine as the cells
 fn radii(counts: &[u64]) -> Result<Vec<f64>, Failure> {
     let all: u64 = counts.iter().sum();
     if all == 0 {
-        let text = "found no two groups of patients at any site, wanted two at one site at least";
+        let text = "found no group of patients at any site, wanted one at least";
         return Err(Failure::new(Code::Sites, text));
     }
     let radius = |share: &u32| {
-        let wanted = (all.saturating_mul(u64::from(*share))).div_ceil(100);
-        let mut so_far = 0;
-        let reaches = |count: &u64| {
-            so_far += count;
-            so_far >= wanted
-        };
-        let cell = counts.iter().position(reaches);
-        OctaveGrid::end(cell.unwrap_or(counts.len() - 1))
+        let wanted = all as f64 * f64::from(*share) / 100.0;
+        let mut before = 0.0;
+        for (cell, count) in counts.iter().enumerate() {
+            let count = *count as f64;
+            if count > 0.0 && before + count >= wanted {
+                let end = OctaveGrid::end(cell);
+                let begin = cell.checked_sub(1).map_or(end, OctaveGrid::end);
+                return begin + (end - begin) * (wanted - before) / count;
+            }
+            before += count;
+        }
+        OctaveGrid::end(counts.len() - 1)
     };
     Ok(SHARES.iter().map(radius).collect())
 }
@@ -124,17 +135,14 @@ impl Asking for Neighbours {
     fn judge(&self, _: usize, patients: u64, answer: &message::Answer) -> Result<(), Failure> {
         match self.measures() {
             true => judging::distances(answer, patients),
-            false => {
-                let kind = &self.cohort.outcome.kind;
-                judging::alike(&self.settings, kind, answer, patients)
-            }
+            false => judging::alike(&self.settings, &self.cohort, answer, patients),
         }
     }
 
     fn blank(&self) -> Option<message::Answer> {
         Some(message::Answer::Neighbours(match self.measures() {
-            true => Answer::Distances(vec![0; OctaveGrid::cells()]),
-            false => judging::nobody(&self.settings, &self.cohort.outcome.kind),
+            true => judging::no_distances(),
+            false => judging::nobody(&self.settings, &self.cohort),
         }))
     }
 
@@ -148,13 +156,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn radii_are_the_ends_of_the_cells_in_which_the_shares_are_reached() {
+    fn radii_lie_where_the_shares_are_reached_within_their_cells() {
         let mut counts = vec![0; OctaveGrid::cells()];
         for (distance, pairs) in [(1.0, 5), (2.0, 5), (3.0, 9), (4.0, 81)] {
             counts[OctaveGrid::cell(distance)] += pairs;
         }
-        let ends = [1.0, 2.0, 4.0].map(|distance| OctaveGrid::end(OctaveGrid::cell(distance)));
-        assert_eq!(radii(&counts).ok(), Some(ends.to_vec()));
+        let place = |distance, part: f64| {
+            let cell = OctaveGrid::cell(distance);
+            let begin = OctaveGrid::end(cell - 1);
+            begin + (OctaveGrid::end(cell) - begin) * part
+        };
+        let wanted = vec![place(1.0, 1.0), place(2.0, 1.0), place(4.0, 1.0 / 81.0)];
+        assert_eq!(radii(&counts).ok(), Some(wanted));
         assert!(radii(&vec![0; OctaveGrid::cells()]).is_err());
     }
 }

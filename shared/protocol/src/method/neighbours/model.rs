@@ -1,68 +1,94 @@
 //! What a run that asks who is alike leaves to its operator.
 
-pub use super::message::Alike;
-use super::settings::SHARES;
+pub use super::message::{Alike, Mean};
+use super::message::{Counted, Noised};
+use super::settings::{ALIKE_MIN, SHARES};
 use crate::cohort::OutcomeKind;
 use crate::cohort::{CohortSpecification, Value};
 use crate::exchange::Course;
 use crate::method::Unplaced;
 use crate::method::room::MethodModel;
 pub use similarity::uses::cases::Interval;
-use similarity::uses::cases::{mean_of_sums, rate, wilson};
 
 /// Who is alike at the sites, and how they fared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
     /// The run that patients were compared by.
     pub run: String,
-    /// Patients of all sites who were looked through.
+    /// Patients of all sites.
     pub patients: u64,
+    /// Of them those in groups, who were looked through.
+    pub grouped: u64,
     /// The radius of each of [`SHARES`]; none before they are known.
     pub radii: Vec<f64>,
+    /// All who were looked through.
+    pub everybody: Alike,
     /// One a radius of each query; none before they are counted.
     pub alike: Vec<Alike>,
+    /// What those within the radius at [`super::settings::TOLD`] are like, of each query after the other.
+    pub features: Vec<Mean>,
 }
 
-/// How patients fared.
+/// How patients fared, with intervals of 95 %.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outlook {
-    /// The share of each class, with Wilson's interval.
+    /// The share of each class.
     Classes(Vec<Interval>),
-    /// The mean of a number, with Student's interval.
+    /// The mean of a number.
     Mean(Interval),
-    /// Events in a unit of time that patients were followed, with an exact interval (Garwood 1936).
+    /// Events in a unit of time that patients were followed.
     Rate(Interval),
 }
 
 impl Model {
-    /// What is known of each query, by radius.
-    pub fn queries(&self) -> impl Iterator<Item = &[Alike]> {
-        self.alike.chunks(SHARES.len())
+    /// What is known of each query: by radius, and of its features.
+    pub fn queries(&self) -> impl Iterator<Item = (&[Alike], &[Mean])> {
+        let queries = self.alike.len() / SHARES.len();
+        let features = self.features.len() / queries.max(1);
+        let of_query = move |(place, alike)| {
+            let means = self.features.get(place * features..(place + 1) * features);
+            (alike, means.unwrap_or_default())
+        };
+        self.alike.chunks(SHARES.len()).enumerate().map(of_query)
+    }
+}
+
+impl Mean {
+    /// The mean; none of fewer than [`ALIKE_MIN`].
+    #[must_use]
+    pub fn value(&self) -> Option<f64> {
+        (self.patients >= ALIKE_MIN).then(|| self.sum / self.patients)
     }
 }
 
 impl Alike {
-    /// How they fared, of an outcome of this kind; none of nobody.
+    /// How they fared, of an outcome of this kind; `everybody` says how much outcomes vary. None of fewer than [`ALIKE_MIN`].
     #[must_use]
-    #[allow(clippy::cast_possible_truncation)] // counts of patients are far below 2^32 x 2^32
-    pub fn outlook(&self, kind: &OutcomeKind) -> Option<Outlook> {
-        let patients = self.patients();
-        if patients == 0 {
+    pub fn outlook(&self, everybody: &Self, kind: &OutcomeKind) -> Option<Outlook> {
+        if self.patients < ALIKE_MIN {
             return None;
         }
-        let share = |class: &u64| wilson(*class as usize, patients as usize);
+        let counted = Counted {
+            patients: self.patients,
+            border: self.border,
+        };
+        let all = everybody.patients.max(1.0);
         match (kind, self.sums.as_slice()) {
             (OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. }, _) => {
-                Some(Outlook::Classes(self.classes.iter().map(share).collect()))
+                let shares = self.classes.iter().map(|class| counted.share(*class));
+                Some(Outlook::Classes(shares.collect()))
             }
             (OutcomeKind::Numeric, [sum, squares]) => {
-                Some(Outlook::Mean(mean_of_sums(patients, *sum, *squares)))
+                let usual = variance(&everybody.sums, all);
+                Some(Outlook::Mean(counted.mean(*sum, *squares, usual)))
             }
-            (OutcomeKind::Survival { .. }, [time]) if *time > 0.0 => {
-                let events = self.classes.get(1).copied()?;
-                Some(Outlook::Rate(rate(events, *time)))
+            (OutcomeKind::Survival { .. }, [time]) => {
+                let events = self.classes.get(1)?;
+                let usual = everybody.classes.get(1)?.sum / all;
+                let usual = usual.clamp(0.0, 1.0);
+                Some(Outlook::Rate(counted.rate(*events, *time, usual)))
             }
-            _ => None,
+            (OutcomeKind::Numeric | OutcomeKind::Survival { .. }, _) => None,
         }
     }
 }
@@ -85,5 +111,16 @@ impl MethodModel for Model {
 
     fn place(&self, _: &CohortSpecification, _: &[Vec<Value>]) -> Result<Vec<Vec<f64>>, Unplaced> {
         Err(Unplaced::Nothing)
+    }
+}
+
+/// The variance of a number of so many patients, from its sum and that of its square.
+fn variance(sums: &[Noised], patients: f64) -> f64 {
+    match sums {
+        [sum, squares] => {
+            let mean = sum.sum / patients;
+            (squares.sum / patients - mean * mean).max(0.0)
+        }
+        _ => 0.0,
     }
 }

@@ -1,8 +1,7 @@
 //! `[neighbours]`: by which run patients are compared, and about whom it is asked.
 
 use super::coordinator::Neighbours;
-use crate::cohort::Grids;
-use crate::cohort::{CohortSpecification, OutcomeKind, Value};
+use crate::cohort::{CohortSpecification, Grids, OutcomeKind, OutcomeSpecification, Value};
 use crate::document::Section;
 use crate::failure::Failure;
 use crate::limits::{QUERIES_MAX, QUERY_NUMBERS_MAX};
@@ -18,6 +17,10 @@ use std::collections::BTreeSet;
 
 /// Who is alike: the nearest so many of a hundred pairs of patients of one site. Nobody chooses other radii.
 pub const SHARES: [u32; 3] = [5, 10, 20];
+/// The place among them of the radius that a sentence is about.
+pub const TOLD: usize = 1;
+/// Of fewer patients who are alike nothing is said of how they fared.
+pub const ALIKE_MIN: f64 = 20.0;
 /// A number of a query at most, either side of 0.
 const QUERY_MAX: f64 = 1e6;
 
@@ -148,7 +151,8 @@ impl MethodSettings for NeighboursSettings {
     type Stages = Neighbours;
     const IS_OF_ALL: bool = false;
 
-    fn read(root: &mut Section<'_, '_>, _: &Reading<'_>) -> Option<Self> {
+    fn read(root: &mut Section<'_, '_>, at: &Reading<'_>) -> Option<Self> {
+        check(root, at.outcome);
         root.required_table("neighbours", Self::table)
     }
 
@@ -185,12 +189,37 @@ impl MethodSettings for NeighboursSettings {
 /// What is counted of a group of patients: in how many classes, and how many sums beside.
 ///
 /// Of a number all patients are one class, with the sum of the outcome and of its square; of a survival time those without an event and
-/// those with one, with the time that they were followed.
+/// those with one, with the time that they were followed. Times end at the horizon, and numbers at the ends of the outcome's range.
 #[must_use]
 pub fn counted(kind: &OutcomeKind) -> (usize, usize) {
     match kind {
         OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } => (kind.classes().len(), 0),
         OutcomeKind::Numeric => (1, 2),
         OutcomeKind::Survival { .. } => (2, 1),
+    }
+}
+
+/// Reports an outcome that no noise can hide in groups.
+pub(crate) fn check(root: &Section<'_, '_>, outcome: Option<&OutcomeSpecification>) {
+    let Some(outcome) = outcome else { return };
+    if let Some(wanted) = without_end(outcome) {
+        let found = format!("{:?} without it", outcome.column);
+        root.problem("outcome", &found, wanted);
+    }
+}
+
+/// Why outcomes of groups of this kind can have no noise that hides a patient's; none where they can.
+#[must_use]
+pub fn without_end(outcome: &OutcomeSpecification) -> Option<&'static str> {
+    match &outcome.kind {
+        OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } => None,
+        OutcomeKind::Numeric if outcome.range.is_some() => None,
+        OutcomeKind::Numeric => {
+            Some("range = [lowest, highest], for one patient may add so much to a group's sum")
+        }
+        OutcomeKind::Survival { horizon, .. } if horizon.is_some() => None,
+        OutcomeKind::Survival { .. } => {
+            Some("a horizon, for one patient may add so much time to a group's sum")
+        }
     }
 }

@@ -131,9 +131,9 @@ impl Answer {
 #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
 fn groups(job: &Job, model: &Model, shown: &Tried) -> Vec<Group> {
     let kind = &job.cohort.outcome.kind;
-    let all: u64 = shown.fared.iter().map(|one| one.patients()).sum();
+    let all: u64 = shown.fared.iter().map(|one| one.count()).sum();
     let one = |place: usize| {
-        let patients = shown.fared[place].patients();
+        let patients = shown.fared[place].count();
         Group {
             group: place + 1,
             patients,
@@ -170,14 +170,35 @@ fn fared(outlook: &Outlook, classes: &[String]) -> Vec<Fared> {
 }
 
 /// Of a feature: its level, what people read, and whether numbers are shares.
-struct Row<'f> {
-    feature: &'f Feature,
-    level: Option<&'f str>,
-    is_share: bool,
+pub(crate) struct Row<'f> {
+    pub(crate) feature: &'f Feature,
+    pub(crate) level: Option<&'f str>,
+    pub(crate) is_share: bool,
     is_log: bool,
 }
 
-fn rows(job: &Job) -> Vec<Row<'_>> {
+impl Row<'_> {
+    /// What people read: with its unit, or its level.
+    pub(crate) fn name(&self) -> String {
+        let feature = self.feature;
+        match (self.level, feature.unit()) {
+            (Some(level), _) => {
+                let known = feature.level_labels.get(level);
+                format!("{}: {}", feature.label, known.map_or(level, String::as_str))
+            }
+            (None, "") => feature.label.clone(),
+            (None, unit) => format!("{} ({unit})", feature.label),
+        }
+    }
+
+    /// A mean, as the job's values are: of logarithms the mean of what they are of.
+    pub(crate) fn meant(&self, mean: f64) -> f64 {
+        if self.is_log { mean.exp() } else { mean }
+    }
+}
+
+/// One of each number, and one of each level of a category, in the order in which sites tell them.
+pub(crate) fn rows(job: &Job) -> Vec<Row<'_>> {
     let features = job.cohort.features.iter().zip(job.cohort.logarithms());
     features
         .flat_map(|(feature, is_log)| rows_of(feature, is_log))
@@ -224,16 +245,8 @@ fn marks(job: &Job, model: &Model, place: usize) -> Vec<OneMark> {
         let inside = moments(own.features.get(place)?)?;
         let outside = moments(&others(place))?;
         let spread = f64::midpoint(inside.1, outside.1).sqrt();
-        let told = |mean: f64| if row.is_log { mean.exp() } else { mean };
+        let told = |mean: f64| row.meant(mean);
         let feature = row.feature;
-        let label = match (row.level, feature.unit()) {
-            (Some(level), _) => {
-                let known = feature.level_labels.get(level);
-                format!("{}: {}", feature.label, known.map_or(level, String::as_str))
-            }
-            (None, "") => feature.label.clone(),
-            (None, unit) => format!("{} ({unit})", feature.label),
-        };
         Some(OneMark {
             feature: feature.name.clone(),
             level: row.level.map(str::to_owned),
@@ -246,7 +259,7 @@ fn marks(job: &Job, model: &Model, place: usize) -> Vec<OneMark> {
                 true => (inside.0 - outside.0) / spread,
                 false => 0.0,
             },
-            name: label,
+            name: row.name(),
             is_share: row.is_share,
         })
     };

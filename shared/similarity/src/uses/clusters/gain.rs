@@ -4,7 +4,8 @@
 //! its size (Light and Margolin, *An analysis of variance for categorical data*, 1971), of a number and of log-rank scores the squared
 //! differences. If the clusters told nothing beyond fewer ones that leave L_0 open, (n - k_0) f (L_0 - L) / L_0 would be about chi-squared with
 //! (k - k_0) f degrees, f = classes - 1, or 1: that is how it is distributed where outcomes are permuted. From one cluster and with two classes it is
-//! (n - 1) / n times Pearson's statistic of the table of clusters by classes.
+//! (n - 1) / n times Pearson's statistic of the table of clusters by classes. Noise in the outcomes of clusters, whose variance is v times that
+//! of the outcome among as many patients, makes chance gain 1 + v times as much.
 
 use crate::numeric::chi_squared::above;
 
@@ -29,6 +30,8 @@ pub struct Divided {
     pub freedom: usize,
     /// Numbers of clusters that are tried together.
     pub tried: usize,
+    /// The variance of noise in outcomes, in units of their variance among patients: chance gains so much more. 0 without noise.
+    pub noise: f64,
 }
 
 /// What each further cluster gains.
@@ -83,7 +86,10 @@ impl Left {
     /// The chance that permuted outcomes gain as much over `fewer`; `freedom` is f.
     fn chance_over(self, fewer: Self, divided: Divided) -> f64 {
         let Divided {
-            patients, freedom, ..
+            patients,
+            freedom,
+            tried: _,
+            noise,
         } = divided;
         if self.clusters <= fewer.clusters || fewer.share <= 0.0 {
             return 1.0;
@@ -91,7 +97,7 @@ impl Left {
         let gain = (fewer.share - self.share) / fewer.share;
         let open = patients.saturating_sub(fewer.clusters) as f64;
         let degrees = (self.clusters - fewer.clusters) * freedom;
-        above(open * freedom as f64 * gain, degrees)
+        above(open * freedom as f64 * gain / (1.0 + noise), degrees)
     }
 }
 
@@ -116,6 +122,7 @@ mod tests {
             patients: 80,
             freedom: 1,
             tried: 1,
+            noise: 0.0,
         };
         let p = two.chance_over(Left::WHOLE, divided);
         assert!((p - SCIPY).abs() < 1e-12, "{p}");

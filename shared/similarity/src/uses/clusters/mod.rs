@@ -206,6 +206,7 @@ pub fn choose(
         patients,
         freedom: judged.freedom(),
         tried: tried.len(),
+        noise: 0.0,
     };
     let stable = |one: &Clustering| one.is_stable.then(|| Left::of(one, &judged));
     let left: Vec<Option<Left>> = tried.iter().map(stable).collect();

@@ -1,5 +1,6 @@
 //! Groups of patients on their way: against Google's protobuf (tests/golden), and what must be refused.
 
+use crate::method::neighbours::tests::alike;
 use crate::tests::{ask, left, requests_are_golden, result_is_golden};
 use ndarray::{Array2, array};
 use protocol::message::Request;
@@ -11,16 +12,9 @@ use protocol::result::RunResult;
 use std::sync::Arc;
 
 fn fared() -> Vec<Alike> {
-    vec![
-        Alike {
-            classes: vec![40, 300],
-            sums: vec![-0.5],
-        },
-        Alike {
-            classes: vec![0, 12],
-            sums: vec![250.5],
-        },
-    ]
+    let mut fared = alike();
+    fared.reverse();
+    fared
 }
 
 fn dividing() -> Dividing {

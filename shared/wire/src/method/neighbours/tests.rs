@@ -2,24 +2,35 @@
 
 use crate::tests::{ask, left, requests_are_golden, result_is_golden};
 use protocol::message::Request;
-use protocol::message::neighbours::{self, Alike};
+use protocol::message::neighbours::{self, Alike, Mean, Noised};
 use protocol::method::Model;
 use protocol::method::neighbours::model;
 use protocol::progress::Ending;
 use protocol::result::RunResult;
 use std::sync::Arc;
 
-fn alike() -> Vec<Alike> {
+/// Few, and many: how they fared.
+pub(in crate::method) fn alike() -> Vec<Alike> {
+    let noised = |sum, variance| Noised { sum, variance };
     vec![
         Alike {
-            classes: vec![0, 12],
-            sums: vec![250.5],
+            patients: 12.5,
+            border: 0.75,
+            classes: vec![noised(-1.0, 0.5), noised(13.5, 0.5)],
+            sums: vec![noised(250.5, 16.0)],
         },
         Alike {
-            classes: vec![40, 300],
-            sums: vec![-0.5],
+            patients: 340.0,
+            border: 0.0,
+            classes: vec![noised(40.0, 2.0), noised(300.0, 2.0)],
+            sums: vec![noised(-0.5, 32.0)],
         },
     ]
+}
+
+fn features() -> Vec<Mean> {
+    let mean = |patients, sum| Mean { patients, sum };
+    vec![mean(12.5, 100.25), mean(0.0, 0.0)]
 }
 
 fn result(radii: Vec<f64>) -> RunResult {
@@ -28,8 +39,11 @@ fn result(radii: Vec<f64>) -> RunResult {
         Model::Neighbours(model::Model {
             run: "heart-disease-1".to_owned(),
             patients: 690,
+            grouped: 682,
             radii,
+            everybody: alike().remove(1),
             alike: alike(),
+            features: features(),
         }),
     )
 }
