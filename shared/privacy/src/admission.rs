@@ -5,6 +5,10 @@ use crate::gate::{Gate, HeldOut, JUDGES_MIN};
 use crate::rule::{Limits, Permission, Refusal, Rules};
 use std::collections::BTreeSet;
 
+/// Patients in judged pairs at least, whatever a policy allows: sums over the pairs of fewer read them in a thousand runs, however
+/// coarsely they are rounded.
+pub const JUDGED_PATIENTS_MIN: u64 = 30;
+
 /// A job that a policy admits. Its cohort has still to be judged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Admission {
@@ -135,6 +139,13 @@ impl Admission {
                 refusals.push(Refusal::new(rule, text));
                 break;
             }
+        }
+        let minimum = rules.patients_min.max(JUDGED_PATIENTS_MIN);
+        if cohort.judged.is_some_and(|judged| judged < minimum) {
+            let text = format!(
+                "the cohort has fewer than the {minimum} patients in judged pairs required, or fewer such pairs"
+            );
+            refusals.push(Refusal::new("patients_min", text));
         }
         let minimum = rules.class_patients_min;
         if cohort.classes.iter().any(|class| *class < minimum) {

@@ -42,6 +42,8 @@ pub struct CohortFacts {
     pub patients: u64,
     /// Patients of each outcome class (for survival: with an event up to the horizon); empty for a number.
     pub classes: Vec<u64>,
+    /// Patients in pairs that physicians have judged, or those pairs where they are fewer; none where sums are over no such pairs.
+    pub judged: Option<u64>,
     /// What this run has released of the cohort already.
     pub so_far: SoFar,
 }

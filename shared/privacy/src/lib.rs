@@ -24,7 +24,7 @@ mod rule;
 mod steepness;
 pub mod sums;
 
-pub use admission::Admission;
+pub use admission::{Admission, JUDGED_PATIENTS_MIN};
 pub use content::{
     Column, Content, Cost, ErrorSums, Errors, HeldOutVotes, Histogram, Paired, Table, TerminalNode,
 };

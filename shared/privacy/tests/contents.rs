@@ -175,6 +175,7 @@ fn gate(granted: &BTreeSet<Permission>, asked: &BTreeSet<Permission>) -> Result<
 /// A cohort of which nothing has been told.
 fn cohort() -> CohortFacts {
     CohortFacts {
+        judged: None,
         patients: PATIENTS,
         classes: Vec::new(),
         so_far: SoFar::default(),

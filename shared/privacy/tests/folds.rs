@@ -75,6 +75,7 @@ fn gate_after(
         queries: 0,
     };
     let cohort = CohortFacts {
+        judged: None,
         patients: classes.iter().sum(),
         classes: classes.to_vec(),
         so_far: SoFar::default(),

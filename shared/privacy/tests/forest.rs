@@ -82,6 +82,7 @@ fn rules(permissions: &[Permission]) -> Rules {
 
 fn gate_of(rules: Rules, job: &JobFacts) -> Result<Gate, Refusal> {
     let cohort = CohortFacts {
+        judged: None,
         patients: 100,
         classes: vec![50, 50],
         so_far: SoFar::default(),

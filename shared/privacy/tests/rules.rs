@@ -104,6 +104,7 @@ fn job() -> JobFacts {
 
 fn cohort(patients: u64) -> CohortFacts {
     CohortFacts {
+        judged: None,
         patients,
         classes: vec![patients / 2, patients - patients / 2],
         so_far: SoFar::default(),

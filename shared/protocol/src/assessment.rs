@@ -1,6 +1,7 @@
 //! How well a model serves the patients of a site: what every method's last exchange gives.
 
 use crate::cohort::OutcomeKind;
+use crate::limits::in_tens;
 pub use privacy::ErrorSums;
 use privacy::{Content, Errors, Table};
 
@@ -168,6 +169,18 @@ impl Assessment {
                 _ => rules.iter().map(table).collect(),
             },
             ..Self::default()
+        }
+    }
+
+    /// Rounds the published pairs of each kind up to tens: of judged pairs either kind may be few.
+    pub(crate) fn pairs_in_tens(&mut self) {
+        let tables = self.evaluation.iter_mut();
+        let pairs = tables.filter(|counts| counts.rule == PAIRS_RULE);
+        for table in pairs.filter_map(|counts| counts.confusion.as_mut()) {
+            for (kind, row) in table.iter_mut().enumerate() {
+                let all: u64 = row.iter().sum();
+                row[kind] += in_tens(all) - all;
+            }
         }
     }
 

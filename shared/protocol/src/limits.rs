@@ -18,6 +18,10 @@ pub const ANSWERS_MEGABYTES_MAX: u64 = 256;
 pub const CARD_ANSWERS_BYTES: u64 = 64 << 10;
 /// What a result says of missing values is a multiple of so many patients, rounded up: a share tells of no fewer.
 pub const PUBLISHED_PATIENTS: u64 = 10;
+/// A published count, rounded up.
+pub(crate) fn in_tens(count: u64) -> u64 {
+    count.next_multiple_of(PUBLISHED_PATIENTS)
+}
 /// Patients of all sites whom a group, or what two sums differ by, holds at least on the card of a study.
 pub const CARD_PATIENTS_MIN: u64 = 2 * PUBLISHED_PATIENTS;
 /// Combinations of who has which outcome of a study, and in which of its groups.

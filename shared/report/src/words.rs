@@ -45,6 +45,14 @@ pub(crate) fn of_hundred(share: f64) -> String {
     format!("{:.0} %", 100.0 * share)
 }
 
+/// A p-value.
+pub(crate) fn probability(value: f64) -> String {
+    match value < 0.001 {
+        true => "<\u{a0}0.001".to_owned(),
+        false => format!("{value:.3}"),
+    }
+}
+
 /// Three figures of a number, without trailing zeros.
 pub(crate) fn figure(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {

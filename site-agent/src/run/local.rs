@@ -9,7 +9,7 @@ use crate::cli::{Algorithm, Local};
 use crate::config::{ConfigError, SiteConfig, SourceConfig};
 use crate::method::unpsl::BestStart;
 use crate::method::{self, Computation, Wants};
-use crate::source::{self, CohortProblems};
+use crate::source::{self, CohortProblems, Judged};
 use privacy::Rules;
 use protocol::document::DocumentErrors;
 use protocol::failure::{Code, Failure, Problem};
@@ -126,7 +126,7 @@ pub fn run(arguments: &Local) -> Result<LocalRun, LocalError> {
     let cohort = source::read_cohort(&source, &job, &mut |_| ()).map_err(LocalError::Data)?;
     let cohort = match (method::wants(&job), &job.study) {
         (Wants::Judged, _) => {
-            let judged = source::read_judged(&source).map_err(LocalError::Data)?;
+            let judged = Judged::of_site(&source).map_err(LocalError::Data)?;
             cohort.with_judged(&judged).map_err(LocalError::Data)?
         }
         (Wants::Enrolled, Some(study)) => {

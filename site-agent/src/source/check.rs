@@ -1,13 +1,18 @@
 //! `data check`: what a job would find at this site, told to the people there.
 
 use super::dictionary::Dictionary;
+use super::enrolled::gridded;
 use super::problem::{CohortProblem, CohortProblems};
 use super::summary::{ColumnSummary, Content};
 use super::survey::Survey;
 use super::terms::Terms;
+use super::{Freezing, Judged};
 use crate::config::SourceConfig;
+use crate::method::{self, Wants};
 use protocol::cohort::{FeatureKind, OutcomeKind};
 use protocol::job::Job;
+use protocol::study::Study;
+use std::collections::HashSet;
 use std::fmt;
 
 /// What a job would find. Its text is a table of columns, then every problem.
@@ -36,6 +41,11 @@ pub fn check(source: &SourceConfig, job: &Job, cell_min: u64) -> DataCheck {
     // Of a source that gave no row, a table would only say that all is missing.
     let read = reading.summaries.iter().filter(|_| reading.rows > 0);
     let lines = read.map(|summary| Line::new(summary, job)).collect();
+    let mut problems: Vec<CohortProblem> = match reading.degenerate {
+        Some(problem) => vec![problem],
+        None => reading.problems.problems().to_vec(),
+    };
+    problems.extend(of_pairs(source, job, cell_min));
     DataCheck {
         rows: reading.rows,
         left_out: reading.left_out,
@@ -44,15 +54,40 @@ pub fn check(source: &SourceConfig, job: &Job, cell_min: u64) -> DataCheck {
             .map_or(0, |site| site.cohort.patients() as u64),
         lines,
         remarks: reading.remarks,
-        problems: match reading.degenerate {
-            Some(problem) => CohortProblems::new(vec![problem]),
-            None => reading.problems,
-        },
+        problems: CohortProblems::new(problems),
         dictionary: reading
             .survey
             .map(|survey| survey.dictionary(cell_min))
             .unwrap_or_default(),
     }
+}
+
+/// What is wrong with the judged pairs that the job's study has, as approval would say it.
+fn of_pairs(source: &SourceConfig, job: &Job, cell_min: u64) -> Vec<CohortProblem> {
+    match method::wants(job) {
+        Wants::Cohort | Wants::Enrolled => return Vec::new(),
+        Wants::Judged => {}
+    }
+    let judged = match Judged::of_site(source) {
+        Ok(judged) => judged,
+        Err(problems) => return problems.problems().to_vec(),
+    };
+    let of_study = |study: &Study| {
+        let outcomes = study.outcomes.iter();
+        outcomes.map(|outcome| study.cohort(outcome)).collect()
+    };
+    let freezing = Freezing {
+        source,
+        cohorts: (job.study.as_deref()).map_or_else(|| vec![(*job.cohort).clone()], of_study),
+        gridded: (job.study.as_deref()).map_or_else(HashSet::new, gridded),
+        cell_min,
+    };
+    // What does not fit of the table is said of the table.
+    let Ok(frozen) = freezing.read(&mut |_| ()) else {
+        return Vec::new();
+    };
+    let found = judged.check(&frozen.table.identifiers(source));
+    found.map_or_else(|problems| problems.problems().to_vec(), |()| Vec::new())
 }
 
 impl DataCheck {

@@ -3,12 +3,13 @@
 
 use super::misfit::Cause;
 use super::problem::{CohortProblem, CohortProblems, ROWS_NAMED_MAX, Rows};
+use crate::config::SourceConfig;
 use csv::{ByteRecord, ReaderBuilder};
 use similarity::learn::unpsl::JudgedPairs;
 use std::collections::{BTreeMap, HashMap};
 
 /// Bytes of a file of pairs: a million pairs of long identifiers.
-pub(super) const LENGTH_MAX: u64 = 64 << 20;
+const LENGTH_MAX: u64 = 64 << 20;
 
 const PATIENT: &str = "patient";
 const OTHER: &str = "other";
@@ -64,6 +65,50 @@ impl Faults {
 }
 
 impl Judged {
+    /// Reads the site's file.
+    ///
+    /// # Errors
+    /// [`CohortProblems`] where there is no file, its patients have no identifiers, or it does not fit.
+    pub fn of_site(source: &SourceConfig) -> Result<Self, CohortProblems> {
+        let (bytes, name) = Self::bytes_of_site(source)?;
+        Self::read(&bytes, &name)
+    }
+
+    /// The bytes of the site's file, and what problems call it.
+    ///
+    /// # Errors
+    /// As [`Judged::of_site`], but for what the file holds.
+    pub fn bytes_of_site(source: &SourceConfig) -> Result<(Vec<u8>, String), CohortProblems> {
+        let problem = |name: &str, found: &str, wanted: &str| {
+            let problem = CohortProblem::of_source(name, Cause::Source, found, wanted);
+            CohortProblems::new(vec![problem])
+        };
+        let Some(path) = &source.pairs else {
+            let wanted = "[pairs] with file = \"PAIRS.csv\" in site.toml";
+            return Err(problem("judged pairs", "no file", wanted));
+        };
+        let name = path.display().to_string();
+        if source.patient.is_none() {
+            let wanted = "patient = \"COLUMN\" in [source], whose identifiers the pairs name";
+            return Err(problem(&name, "patients without identifiers", wanted));
+        }
+        let length = std::fs::metadata(path).map(|file| file.len());
+        match length {
+            Ok(length) if length > LENGTH_MAX => {
+                let (found, wanted) = (format!("{length} bytes"), format!("at most {LENGTH_MAX}"));
+                Err(problem(&name, &found, &wanted))
+            }
+            _ => match std::fs::read(path) {
+                Ok(bytes) => Ok((bytes, name)),
+                Err(error) => Err(problem(
+                    &name,
+                    &error.to_string(),
+                    "a file that can be read",
+                )),
+            },
+        }
+    }
+
     /// Reads the bytes of a file that problems call `source`.
     ///
     /// # Errors

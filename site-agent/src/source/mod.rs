@@ -106,11 +106,10 @@ impl SiteCohort {
         self.judged.as_ref()
     }
 
-    /// Patients that minima are about: where sums are over judged pairs, no more than are in a pair, nor than there are pairs.
-    pub(crate) fn patients_behind_sums(&self) -> u64 {
-        let all = self.cohort.patients();
-        let of_pairs = |judged: &JudgedPairs| judged.members().len().min(judged.pairs().len());
-        self.judged.as_ref().map_or(all, of_pairs).min(all) as u64
+    /// Patients in its judged pairs, or these pairs where they are fewer.
+    pub(crate) fn patients_in_pairs(&self) -> Option<u64> {
+        let judged = self.judged.as_ref()?;
+        Some(judged.members().len().min(judged.pairs().len()) as u64)
     }
 
     /// Logs where the site's word differs from the job's.
@@ -207,50 +206,6 @@ pub fn read_for_release(
 pub fn read_queries(source: &SourceConfig, job: &Job) -> Result<Queries, CohortProblems> {
     let mut unheard = |_| ();
     read_by(source, job, Terms::Job, Wanted::Queries, &mut unheard).into_queries()
-}
-
-/// Reads the pairs that physicians have judged, where the site has a file of them.
-///
-/// # Errors
-/// [`CohortProblems`] where there is no file, its patients have no identifiers, or it does not fit.
-pub fn read_judged(source: &SourceConfig) -> Result<Judged, CohortProblems> {
-    let (bytes, name) = judged_bytes(source)?;
-    Judged::read(&bytes, &name)
-}
-
-/// The bytes of the file of judged pairs, and what problems call it.
-///
-/// # Errors
-/// As [`read_judged`], but for what the file holds.
-pub fn judged_bytes(source: &SourceConfig) -> Result<(Vec<u8>, String), CohortProblems> {
-    let problem = |name: &str, found: &str, wanted: &str| {
-        let problem = CohortProblem::of_source(name, misfit::Cause::Source, found, wanted);
-        CohortProblems::new(vec![problem])
-    };
-    let Some(path) = &source.pairs else {
-        let wanted = "[pairs] with file = \"PAIRS.csv\" in site.toml";
-        return Err(problem("judged pairs", "no file", wanted));
-    };
-    let name = path.display().to_string();
-    if source.patient.is_none() {
-        let wanted = "patient = \"COLUMN\" in [source], whose identifiers the pairs name";
-        return Err(problem(&name, "patients without identifiers", wanted));
-    }
-    let length = std::fs::metadata(path).map(|file| file.len());
-    match length {
-        Ok(length) if length > judged::LENGTH_MAX => {
-            let wanted = format!("at most {}", judged::LENGTH_MAX);
-            Err(problem(&name, &format!("{length} bytes"), &wanted))
-        }
-        _ => match std::fs::read(path) {
-            Ok(bytes) => Ok((bytes, name)),
-            Err(error) => Err(problem(
-                &name,
-                &error.to_string(),
-                "a file that can be read",
-            )),
-        },
-    }
 }
 
 fn read(

@@ -10,8 +10,7 @@ use crate::books::chain::{ChainError, hexadecimal};
 use crate::books::key;
 use crate::cli::StudyApprove;
 use crate::config::{ConfigError, SiteConfig};
-use crate::source::{self, snapshot};
-use crate::source::{CohortProblems, Freezing, FrozenPatients, FrozenTable, Judged, judged_bytes};
+use crate::source::{self, CohortProblems, Freezing, FrozenPatients, Judged, snapshot};
 use privacy::{Fingerprint, Permission, Rules};
 use protocol::study::{Approval, CertificateFingerprint, SignedApproval, Study};
 use protocol::time::Timestamp;
@@ -120,8 +119,9 @@ pub fn approve(asked: &StudyApprove, now: Timestamp) -> Result<SignedApproval, S
         table,
         with_outcome,
     } = freezing.read(&mut |_| ()).map_err(StudyError::Data)?;
-    let pairs = judged(&config, &study, &table)?;
-    let patients = Patients::new(&config, &table, &with_outcome)?;
+    let identifiers = table.identifiers(&config.source);
+    let pairs = judged(&config, &study, &identifiers)?;
+    let patients = Patients::new(&config, &identifiers, &with_outcome)?;
     let sharing = Sharing {
         study: &study,
         patients: &patients.all,
@@ -167,15 +167,14 @@ pub fn approve(asked: &StudyApprove, now: Timestamp) -> Result<SignedApproval, S
 fn judged(
     config: &SiteConfig,
     study: &Study,
-    table: &FrozenTable,
+    identifiers: &[Vec<u8>],
 ) -> Result<Option<Vec<u8>>, StudyError> {
     if study.judgements.is_none() {
         return Ok(None);
     }
-    let (bytes, name) = judged_bytes(&config.source).map_err(StudyError::Data)?;
+    let (bytes, name) = Judged::bytes_of_site(&config.source).map_err(StudyError::Data)?;
     let judged = Judged::read(&bytes, &name).map_err(StudyError::Data)?;
-    let identifiers = table.identifiers(&config.source);
-    judged.check(&identifiers).map_err(StudyError::Data)?;
+    judged.check(identifiers).map_err(StudyError::Data)?;
     Ok(Some(bytes))
 }
 
@@ -189,16 +188,15 @@ struct Patients {
 impl Patients {
     fn new(
         config: &SiteConfig,
-        table: &FrozenTable,
+        identifiers: &[Vec<u8>],
         with_outcome: &[Vec<usize>],
     ) -> Result<Self, StudyError> {
-        let identifiers = table.identifiers(&config.source);
         let of_outcome = |places: &Vec<usize>| {
             let own = places.iter().map(|place| &identifiers[*place]);
             key::fingerprint(&config.folder, own)
         };
         // The first makes the site's key, where there is none.
-        let all = key::fingerprint(&config.folder, &identifiers)?;
+        let all = key::fingerprint(&config.folder, identifiers)?;
         let with_outcome = with_outcome.par_iter().map(of_outcome);
         Ok(Self {
             all,

@@ -8,6 +8,7 @@ mod cluster;
 mod coordinator;
 mod histograms;
 mod jobs;
+mod judged;
 mod labels;
 mod masks;
 mod member;

@@ -137,6 +137,7 @@ impl Hospital {
         let cohort =
             read.map_err(|problems| Box::new(Answer::Unfit(problems.for_coordinator(&job))))?;
         let facts = CohortFacts {
+            judged: None,
             patients: cohort.cohort.patients() as u64,
             classes: classes(cohort.cohort.outcome()),
             so_far: SoFar::default(),

@@ -245,13 +245,13 @@ pub(crate) fn groups_are_what_the_tables_come_to(
             assert!((found - sum / patients as f64).abs() < 1e-9, "{found}");
         }
     }
-    // Gini's impurity, each class weighed by the inverse of its size.
-    let size = |class: usize| counts.iter().map(|one| one[class]).sum::<u64>() as f64;
+    // Gini's impurity, each cluster weighed by its size.
     let impurity = |one: &[u64; 2]| {
-        let [a, b] = [one[0] as f64 / size(0), one[1] as f64 / size(1)];
-        1.0 - (a / (a + b)).powi(2) - (b / (a + b)).powi(2)
+        let [a, b] = one.map(|count| count as f64);
+        (a + b) * (1.0 - (a / (a + b)).powi(2) - (b / (a + b)).powi(2))
     };
-    let bias: f64 = counts.iter().map(impurity).sum();
+    let patients: u64 = counts.iter().flatten().sum();
+    let bias = counts.iter().map(impurity).sum::<f64>() / patients as f64;
     assert!((number_of(&answer["tried"][0]["bias"]) - bias).abs() < 1e-12);
 }
 

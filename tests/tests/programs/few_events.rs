@@ -1,5 +1,6 @@
 //! Promise: where few patients have the outcome, a job that states no lambda_1 still finds a metric, and one that finds none says so.
 
+use kindred_tests::draws::Draws;
 use kindred_tests::programs::{Home, coordinator, site_agent};
 use kindred_tests::results::result;
 use serde_json::Value;
@@ -13,24 +14,6 @@ const COLUMNS: [&str; 8] = [
 /// Rows that say something of the outcome.
 const TELLING: [&str; 4] = ["age", "pressure", "marker", "smokes"];
 
-/// Numbers from 0 to 1, always the same.
-struct Draws(u64);
-
-impl Draws {
-    fn next(&mut self) -> f64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    /// About normal, of deviation 1.
-    fn normal(&mut self) -> f64 {
-        (0..12).map(|_| self.next()).sum::<f64>() - 6.0
-    }
-}
-
 /// Patients of a logistic model with this constant; gives the share of events.
 fn patients(home: &Home, seed: u64, constant: f64) -> f64 {
     let mut draws = Draws(seed);
@@ -40,9 +23,9 @@ fn patients(home: &Home, seed: u64, constant: f64) -> f64 {
         for patient in 0..count {
             let [age, pressure, marker] = [(); 3].map(|()| draws.normal());
             let noise = [(); 3].map(|()| draws.normal());
-            let (smokes, rare) = (draws.next() < 0.3, draws.next() < 0.01);
+            let (smokes, rare) = (draws.number() < 0.3, draws.number() < 0.01);
             let eta = constant + 1.1 * age + 0.8 * pressure - 0.7 * marker + f64::from(smokes);
-            let is_ill = draws.next() < 1.0 / (1.0 + (-eta).exp());
+            let is_ill = draws.number() < 1.0 / (1.0 + (-eta).exp());
             events += u64::from(is_ill);
             all += 1;
             let numbers = [age, pressure, marker, noise[0], noise[1], noise[2]];

@@ -1,6 +1,7 @@
 //! Promise: a metric is learned from pairs of patients that physicians have judged, alone or with the outcome, at one hospital and over
 //! several; the pairs never leave, and what is wrong with them is named by line.
 
+use kindred_tests::draws::Draws;
 use kindred_tests::programs::{Home, Ran, coordinator, site_agent};
 use kindred_tests::results::result;
 use serde_json::Value;
@@ -14,25 +15,8 @@ const COLUMNS: [&str; 6] = ["age", "pressure", "marker", "weight", "noise_1", "n
 const OF_OUTCOME: [&str; 2] = ["age", "pressure"];
 const OF_PHYSICIANS: [&str; 2] = ["marker", "weight"];
 
-/// Numbers from 0 to 1, always the same.
-struct Draws(u64);
-
-impl Draws {
-    fn next(&mut self) -> f64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    fn normal(&mut self) -> f64 {
-        (0..12).map(|_| self.next()).sum::<f64>() - 6.0
-    }
-
-    fn patient(&mut self) -> usize {
-        (self.next() * PATIENTS as f64) as usize
-    }
+fn patient(draws: &mut Draws) -> usize {
+    (draws.number() * PATIENTS as f64) as usize
 }
 
 /// Patients of each site, and pairs of them that a physician calls similar where marker and weight say so.
@@ -52,7 +36,7 @@ fn write(home: &Home) {
         let mut pairs = "patient,other,similar,who\n".to_owned();
         let mut seen = std::collections::BTreeSet::new();
         while seen.len() < 400 {
-            let (one, other) = (draws.patient(), draws.patient());
+            let (one, other) = (patient(&mut draws), patient(&mut draws));
             if one < other && seen.insert((one, other)) {
                 let similar = if kinds[one] == kinds[other] {
                     "yes"
@@ -127,6 +111,11 @@ fn three_hospitals_learn_from_the_pairs_of_their_physicians() {
         said.contains("pairs of patients that physicians judged similar"),
         "{said}"
     );
+    // Of pairs of a kind nobody reads how many there are.
+    let tables = by_pairs["evaluation"].as_array();
+    let pairs = tables.unwrap().iter().find(|one| one["rule"] == "pairs");
+    let told = pairs.unwrap()["patients"].as_u64().unwrap();
+    assert!(told >= 1_200 && told.is_multiple_of(10), "{told}");
     let by_both = learned("supervision = \"both\"\njudged_counts = 20\n", "both");
     assert_eq!(by_both["status"], "converged");
     let named = [OF_OUTCOME, OF_PHYSICIANS].concat();
@@ -144,18 +133,60 @@ fn three_hospitals_learn_from_the_pairs_of_their_physicians() {
     }
 }
 
+/// A site's file, and the job of its pairs.
+const SITE_TOML: &str = "site = \"north\"\ncoordinator = \"localhost:1\"\nfolder = \"north\"\n\
+     [tls]\nca = \"ca.pem\"\ncertificate = \"c.pem\"\nkey = \"k.pem\"\n\
+     [source]\nkind = \"csv\"\npath = \"data/north.csv\"\npatient = \"patient\"\n\
+     [pairs]\nfile = \"data/north.pairs.csv\"\n";
+
+#[test]
+fn a_check_of_a_sites_data_reads_its_pairs_and_names_every_line() {
+    let home = Home::new();
+    write(&home);
+    home.write("job.toml", &job("supervision = \"physician\"\n"));
+    home.write("site.toml", SITE_TOML);
+    let checked = || {
+        let arguments = [
+            "data",
+            "check",
+            "--config",
+            "site.toml",
+            "--job",
+            "job.toml",
+        ];
+        home.run(&site_agent(), &arguments)
+    };
+    checked().must_succeed();
+    let pairs = "patient,other,similar\nnorth-1,north-1,yes\nnorth-2,north-3,perhaps\n";
+    home.write("data/north.pairs.csv", pairs);
+    let said = failure(checked());
+    for wanted in [
+        "column \"other\", line 2: found a patient paired with itself",
+        "column \"similar\", line 3: found another word",
+        "2 problems",
+    ] {
+        assert!(said.contains(wanted), "{said}");
+    }
+    let unknown = "patient,other,similar\nnorth-1,nobody,yes\nnobody,north-2,no\n";
+    home.write("data/north.pairs.csv", unknown);
+    let said = failure(checked());
+    assert!(said.contains("line 2: found an unknown patient"), "{said}");
+    assert!(said.contains("line 3: found an unknown patient"), "{said}");
+    assert!(
+        !said.contains("nobody") && !said.contains("north-1"),
+        "{said}"
+    );
+    // A job that learns from the outcome alone has no need of them.
+    home.write("job.toml", &job(""));
+    checked().must_succeed();
+}
+
 #[test]
 fn one_hospital_learns_from_its_own_pairs() {
     let home = Home::new();
     write(&home);
     home.write("job.toml", &job("supervision = \"physician\"\n"));
-    home.write(
-        "site.toml",
-        "site = \"north\"\ncoordinator = \"localhost:1\"\nfolder = \"north\"\n\
-         [tls]\nca = \"ca.pem\"\ncertificate = \"c.pem\"\nkey = \"k.pem\"\n\
-         [source]\nkind = \"csv\"\npath = \"data/north.csv\"\npatient = \"patient\"\n\
-         [pairs]\nfile = \"data/north.pairs.csv\"\n",
-    );
+    home.write("site.toml", SITE_TOML);
     let arguments = ["local", "job.toml", "--config", "site.toml", "--out", "out"];
     home.run(&site_agent(), &arguments).must_succeed();
     let (own, others) = norms(&result(&home.join("out")), &OF_PHYSICIANS);
@@ -189,9 +220,14 @@ fn what_is_wrong_with_judged_pairs_is_named_by_line_and_no_patient_is() {
         !failed.contains("nobody") && !failed.contains("south-3"),
         "{failed}"
     );
-    // A hospital whose physicians have judged few pairs.
-    let few = "patient,other,similar\nsouth-1,south-2,yes\nsouth-1,south-3,no\n";
-    home.write("data/south.pairs.csv", few);
+    // A hospital whose physicians have judged pairs of fewer than thirty patients.
+    let mut few = "patient,other,similar\n".to_owned();
+    for other in 0..28 {
+        writeln!(few, "south-{other},south-{},yes", other + 1).unwrap();
+        writeln!(few, "south-{other},south-28,no").unwrap();
+    }
+    let few = few.replace("south-27,south-28,no\n", "");
+    home.write("data/south.pairs.csv", &few);
     let failed = failure(home.run(&coordinator(), &arguments));
     assert!(failed.contains("patients_min"), "{failed}");
 }

@@ -1,5 +1,6 @@
 //! Promise: a column that hardly anybody has, or that is the same for all of a fold's training patients, ends no run.
 
+use kindred_tests::draws::Draws;
 use kindred_tests::programs::{Home, coordinator};
 use kindred_tests::results::result;
 use serde_json::Value;
@@ -8,19 +9,6 @@ use std::fmt::Write as _;
 const SITES: [&str; 3] = ["north", "south", "east"];
 const PATIENTS: usize = 100;
 
-/// Numbers from 0 to 1, always the same.
-struct Draws(u64);
-
-impl Draws {
-    fn next(&mut self) -> f64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
-    }
-}
-
 /// Three sites of 100, one of whose 300 patients has the rare finding.
 fn home() -> Home {
     let home = Home::new();
@@ -28,8 +16,8 @@ fn home() -> Home {
     for site in SITES {
         let mut table = "id,age,marker,rare,class\n".to_owned();
         for patient in 0..PATIENTS {
-            let (age, marker) = (40.0 + 30.0 * draws.next(), draws.next());
-            let is_ill = marker + 0.5 * draws.next() > 0.75;
+            let (age, marker) = (40.0 + 30.0 * draws.number(), draws.number());
+            let is_ill = marker + 0.5 * draws.number() > 0.75;
             let (class, rare) = (u8::from(is_ill), u8::from(site == "south" && patient == 17));
             writeln!(table, "{patient},{age:.1},{marker:.3},{rare},{class}").unwrap();
         }
@@ -45,10 +33,10 @@ fn odd_home() -> Home {
     for (place, site) in SITES.into_iter().enumerate() {
         let mut table = "id,age,marker,rare,own,nearly,twice,few,class\n".to_owned();
         for patient in 0..PATIENTS {
-            let (age, marker) = (40.0 + 30.0 * draws.next(), draws.next());
-            let is_ill = marker + 0.5 * draws.next() > 0.75;
+            let (age, marker) = (40.0 + 30.0 * draws.number(), draws.number());
+            let is_ill = marker + 0.5 * draws.number() > 0.75;
             let (class, rare) = (u8::from(is_ill), u8::from(site == "south" && patient == 17));
-            let (own, nearly) = (0.1 * place as f64, 7.3 + 1e-6 * draws.next());
+            let (own, nearly) = (0.1 * place as f64, 7.3 + 1e-6 * draws.number());
             let few = u8::from(patient % 45 == place);
             writeln!(
                 table,

@@ -414,6 +414,7 @@ fn what_the_ledger_keeps_of_patients_shows_nothing_of_them() {
     let text = redacted(&fingerprint);
     assert!(!text.contains(&fingerprint.identity()), "{text}");
     let facts = CohortFacts {
+        judged: None,
         patients: 7_313,
         classes: vec![7_313],
         so_far: SoFar {

@@ -50,6 +50,7 @@ fn pooled(run: &Run, stages: Option<&Stages>) -> PooledFigures {
         let mut sum = sum.clone().of_sum(run.patients);
         if !run.job.is_alone() {
             privacy::publish(sum.content(), run.seed);
+            sum.pairs_in_tens();
         }
         sum
     });

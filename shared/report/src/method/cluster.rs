@@ -9,7 +9,7 @@ use crate::figures::FigureError;
 use crate::files::Learnt;
 use crate::groups::{GroupScore, group_scores};
 use crate::tables;
-use crate::words::{figure, sites_in_words};
+use crate::words::{figure, probability, sites_in_words};
 use answer::{Answer, Group, OneMark, OneTried};
 use maud::{Markup, html};
 use protocol::job::Job;
@@ -141,7 +141,11 @@ fn lead(answer: &Answer, settings: &ClusterSettings) -> String {
                 ),
             };
             let (patients, groups) = (answer.patients, shown.groups);
-            format!("The {patients} patients of {sites} form {groups} clusters{stable}")
+            let alike = match answer.outcomes_differ {
+                Some(false) => " Their outcomes do not differ beyond chance.",
+                Some(true) | None => "",
+            };
+            format!("The {patients} patients of {sites} form {groups} clusters{stable}{alike}")
         }
     }
 }
@@ -229,11 +233,18 @@ fn tried(answer: &Answer, settings: &ClusterSettings) -> Result<Markup, FigureEr
     };
     let scores: Vec<GroupScore> = answer.tried.iter().filter_map(score).collect();
     let svg = group_scores(&scores, settings.stability_min)?;
-    let head = ["clusters", "bias", "least stable", "stable"];
+    let head = [
+        "clusters",
+        "bias",
+        "gain by chance",
+        "least stable",
+        "stable",
+    ];
     let row = |one: &OneTried| {
         [
             one.groups.to_string(),
             one.bias.map_or("-".to_owned(), figure),
+            one.chance.map_or("-".to_owned(), probability),
             format!("{:.2}", one.least),
             if one.stable { "yes" } else { "no" }.to_owned(),
         ]
@@ -243,7 +254,7 @@ fn tried(answer: &Answer, settings: &ClusterSettings) -> Result<Markup, FigureEr
         (tables::figure("How many clusters", &svg, caption))
         @if !answer.tried.is_empty() {
             table {
-                caption { "The stable division with the smallest bias is shown." }
+                caption { "Each further cluster must explain more of the outcome than permuted outcomes do, at 0.05 over all numbers tried. The gain by chance is how often those gain as much over fewer clusters." }
                 thead { tr { @for name in head { th scope="col" { (name) } } } }
                 tbody {
                     @for one in &answer.tried {

@@ -15,7 +15,7 @@ use crate::figures::FigureError;
 use crate::files::Learnt;
 use crate::quality::{self, Wording};
 use crate::tables::{self, figure};
-use crate::words::{self, listed, of_hundred};
+use crate::words::{self, listed, of_hundred, probability};
 use maud::{Markup, html};
 use protocol::assessment::ErrorMeasure;
 use protocol::cohort::FeatureKind;
@@ -328,7 +328,7 @@ fn table(job: &Job, settings: &RegressionSettings, model: &Model) -> Markup {
                                         (told(sure.high, step(job, one))) ")"
                                     }
                                 }
-                                td data-label="p" { (p(sure.p)) }
+                                td data-label="p" { (probability(sure.p)) }
                             }
                             None => { td colspan="4" { "not estimated" } }
                         }
@@ -336,13 +336,6 @@ fn table(job: &Job, settings: &RegressionSettings, model: &Model) -> Markup {
                 }
             }
         }
-    }
-}
-
-fn p(value: f64) -> String {
-    match value < 0.001 {
-        true => "<\u{a0}0.001".to_owned(),
-        false => format!("{value:.3}"),
     }
 }
 
@@ -434,7 +427,7 @@ fn proportionality(job: &Job, model: &Model) -> Markup {
                             }
                         }
                         td data-label="chi-squared" { (format!("{:.3}", test.chi_squared)) }
-                        td data-label="degrees" { (test.degrees) } td data-label="p" { (p(test.p)) }
+                        td data-label="degrees" { (test.degrees) } td data-label="p" { (probability(test.p)) }
                     }
                 }
             }

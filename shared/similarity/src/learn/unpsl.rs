@@ -32,7 +32,7 @@ mod sweep;
 mod totals;
 
 pub use correlation::{Correlation, SecondMoments, SecondMomentsError, ShiftedSolver};
-pub use labels::{JudgedPairs, Labels, LabelsError, PairCounts};
+pub use labels::{JUDGED_STEPS, JudgedPairs, Labels, LabelsError, PairCounts};
 pub use local::{
     LocalError, LocalLimits, LocalRound, LocalRun, LocalStatus, learn, learn_from_starts,
     learn_observed,

@@ -116,6 +116,7 @@ pub(crate) fn gate() -> Gate {
         queries: 0,
     };
     let cohort = CohortFacts {
+        judged: None,
         patients: 100,
         classes: vec![50, 50],
         so_far: SoFar::default(),

@@ -4,12 +4,12 @@ use crate::explain::kinds::{
     MessageKind, NUMBER_BYTES, Sizes, TOGETHER, Told, correlated, description, moments,
     on_the_grid, prepared, refusal,
 };
-use privacy::{Rules, Steepness};
+use privacy::{JUDGED_PATIENTS_MIN, Rules, Steepness};
 use protocol::assessment::VOTES_MAX;
 use protocol::job::Job;
 use protocol::limits::{ACTIVE_ROWS_MAX, BATCH_ENTRIES_MAX, SCORE_BINS_MAX};
 use protocol::method::unpsl::settings::{ConsensusMethod, SelectionSettings, UnpslSettings};
-use similarity::learn::unpsl::CorrelationScope;
+use similarity::learn::unpsl::{CorrelationScope, JUDGED_STEPS};
 use similarity::numeric::precision::Precision;
 
 /// The neighbour rules that are evaluated: by distance, by inner product, and by the plain distance.
@@ -23,11 +23,12 @@ pub(crate) fn told(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Told {
             "The second moments: the rounds of this job tell a coordinator that lies {TOGETHER}. No noise is \
              added to any number: who knows all patients but one, or all other sites, can work out the rest.{}",
             match settings.supervision.wants_judgements() {
-                false => "",
-                true => {
-                    " The pairs that physicians have judged stay at this site. Sums over them are of the patients in a pair alone, and \
-                     are rounded by what the patient with most pairs adds."
-                }
+                false => String::new(),
+                true => format!(
+                    " The pairs that physicians have judged stay at this site. Sums over them are of the patients in a pair alone, who \
+                     are at least {JUDGED_PATIENTS_MIN}, and are rounded {JUDGED_STEPS} times as coarsely, by what the patient with most \
+                     pairs adds."
+                ),
             }
         ),
     }

@@ -230,6 +230,7 @@ pub(super) fn gate(job: &Job, patients: u64) -> Gate {
         ..Rules::default()
     };
     let facts = CohortFacts {
+        judged: None,
         patients,
         classes: super::classes(job, patients),
         so_far: SoFar::default(),

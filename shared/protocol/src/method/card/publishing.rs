@@ -10,7 +10,7 @@ use super::model::{Entry, Group, Moments, OutcomeSummary, Table};
 use super::separating::{is_nested, rest};
 use super::settings::{CardSettings, levels};
 use crate::cohort::OutcomeKind;
-use crate::limits::PUBLISHED_PATIENTS;
+use crate::limits::{PUBLISHED_PATIENTS, in_tens};
 
 /// Counts are told in multiples of the first of these that keeps every small count open.
 const STEPS: [u64; 4] = [PUBLISHED_PATIENTS, 20, 50, 100];
@@ -90,11 +90,6 @@ fn moments(patients: u64, [sum, squares]: [f64; 2]) -> Moments {
         mean,
         deviation: variance.max(0.0).sqrt(),
     }
-}
-
-/// Patients, rounded up.
-fn in_tens(patients: u64) -> u64 {
-    patients.next_multiple_of(PUBLISHED_PATIENTS)
 }
 
 fn is_small(count: u64) -> bool {

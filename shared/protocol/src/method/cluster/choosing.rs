@@ -5,7 +5,7 @@ use super::model::{Alike, Bias, Tried};
 use super::searching::Best;
 use super::settings::ClusterSettings;
 use crate::cohort::OutcomeKind;
-use similarity::uses::clusters::{StabilityRule, impurity, squares_left};
+use similarity::uses::clusters::{Divided, Gains, Left, StabilityRule, impurity, squares_left};
 
 /// What each number of clusters is worth. Clusters come by their size, as the divisions do.
 pub(super) fn tried(
@@ -58,14 +58,14 @@ fn stability(best: &Best, told: &Agreement, clusters: usize) -> Vec<f64> {
     sums.into_iter().zip(known).map(mean).collect()
 }
 
-/// How much of the outcome clusters leave open: of classes Gini's impurity, of a number the squared differences, and of survival times
+/// How much of the outcome clusters leave open: of classes Gini's impurity weighed by their sizes, of a number the squared differences, and of survival times
 /// those of the events less what was due, where the hazard of all is the same at all times.
 #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
 fn bias(kind: &OutcomeKind, fared: &[Alike]) -> Option<Bias> {
     match kind {
         OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } => {
             let table: Vec<Vec<u64>> = fared.iter().map(|one| one.classes.clone()).collect();
-            impurity(&table).map(|value| Bias { value, share: None })
+            impurity(&table)
         }
         OutcomeKind::Numeric => {
             let sums = |one: &Alike| match one.sums.as_slice() {
@@ -95,45 +95,98 @@ fn bias(kind: &OutcomeKind, fared: &[Alike]) -> Option<Bias> {
     }
 }
 
-/// The place of the smallest bias among the stable; none where none is stable, but of one number that was asked for that one.
-pub(super) fn shown(tried: &[Tried]) -> Option<usize> {
-    let mut found: Option<(usize, f64)> = None;
-    for (place, one) in tried.iter().enumerate() {
-        let Some(bias) = one.bias.filter(|_| one.is_stable) else {
-            continue;
-        };
-        if found.is_none_or(|(_, least)| bias.value < least) {
-            found = Some((place, bias.value));
+/// What each further cluster gains beyond chance, and whose outcomes are divided.
+pub(super) fn gains(tried: &[Tried], kind: &OutcomeKind) -> (Gains, Divided) {
+    let fared = tried.first().map_or(&[][..], |one| &one.fared);
+    let patients: u64 = fared.iter().map(Alike::patients).sum();
+    let has_patients = |class: &usize| fared.iter().any(|one| one.classes.get(*class) > Some(&0));
+    let freedom = match kind {
+        OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } => {
+            let classes = (0..kind.classes().len()).filter(has_patients).count();
+            classes.saturating_sub(1).max(1)
         }
-    }
+        OutcomeKind::Numeric | OutcomeKind::Survival { .. } => 1,
+    };
+    let divided = Divided {
+        patients: usize::try_from(patients).unwrap_or(usize::MAX),
+        freedom,
+        tried: tried.len(),
+    };
+    let stable = |one: &Tried| left(one).filter(|_| one.is_stable);
+    let stable: Vec<Option<Left>> = tried.iter().map(stable).collect();
+    (Gains::of(&stable, divided), divided)
+}
+
+/// What a division leaves open; none where that cannot be said.
+pub(super) fn left(one: &Tried) -> Option<Left> {
+    Some(Left {
+        clusters: one.clusters(),
+        share: one.bias?.share?,
+    })
+}
+
+/// The place of the most clusters that gain beyond chance, or else of the fewest that are stable; none where none is stable, but of one
+/// number that was asked for that one.
+pub(super) fn shown(tried: &[Tried], kind: &OutcomeKind) -> Option<usize> {
     let alone = (tried.len() == 1).then_some(0);
-    found.map(|(place, _)| place).or(alone)
+    gains(tried, kind).0.best.or(alone)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn one(bias: Option<f64>, is_stable: bool) -> Tried {
+    /// Clusters of patients without and with the outcome.
+    fn one(clusters: &[[u64; 2]], is_stable: bool) -> Tried {
+        let fared: Vec<Alike> = clusters
+            .iter()
+            .map(|classes| Alike {
+                classes: classes.to_vec(),
+                sums: Vec::new(),
+            })
+            .collect();
         Tried {
-            bias: bias.map(|value| Bias { value, share: None }),
-            stability: vec![0.5, 0.5],
-            fared: Vec::new(),
+            bias: bias(&binary(), &fared),
+            stability: vec![0.5; clusters.len()],
+            fared,
             is_stable,
         }
     }
 
+    fn binary() -> OutcomeKind {
+        OutcomeKind::Binary {
+            positive: vec!["1".to_owned()],
+            negative: vec!["0".to_owned()],
+        }
+    }
+
     #[test]
-    fn the_smallest_bias_among_the_stable_is_shown_and_nothing_where_none_is() {
-        let tried = [
-            one(Some(0.9), true),
-            one(Some(0.5), true),
-            one(Some(0.1), false),
-            one(None, true),
+    fn each_further_cluster_must_gain_beyond_chance_and_the_fewest_are_shown_without_a_gain() {
+        let two = one(&[[60, 20], [20, 60]], true);
+        // Three tell more, and four no more than chance does.
+        let three = one(&[[55, 5], [20, 20], [5, 55]], true);
+        let four = one(&[[29, 2], [26, 3], [20, 20], [5, 55]], true);
+        let tried = [two.clone(), three.clone(), four];
+        assert_eq!(shown(&tried, &binary()), Some(1));
+        let chances = gains(&tried, &binary()).0.chances;
+        assert!(
+            chances[1] < Some(1e-3) && chances[2] > Some(0.3),
+            "{chances:?}"
+        );
+        // Nothing is gained by any: the fewest that are stable.
+        let flat = [
+            one(&[[40, 40], [40, 40]], false),
+            one(&[[30, 28], [26, 26], [24, 26]], true),
+            one(&[[20, 20], [20, 21], [20, 19], [20, 20]], true),
         ];
-        assert_eq!(shown(&tried), Some(1));
-        assert_eq!(shown(&tried[2..]), None);
-        assert_eq!(shown(&tried[2..3]), Some(0));
+        assert_eq!(shown(&flat, &binary()), Some(1));
+        let (_, divided) = gains(&flat, &binary());
+        assert!(!left(&flat[1]).expect("a share").differs(divided));
+        assert!(left(&two).expect("a share").differs(divided));
+        // None is stable: of one number that was asked for that one.
+        assert_eq!(shown(&flat[..1], &binary()), Some(0));
+        let unstable = [one(&[[60, 20], [20, 60]], false), one(&[[1, 2]; 3], false)];
+        assert_eq!(shown(&unstable, &binary()), None);
     }
 
     /// Two patients with an event at 1 and 2, two without who were followed for 3 and 4: a hazard of 2 in 10.

@@ -115,7 +115,7 @@ impl Cluster {
             (State::Comparing(best), Answer::Agreement(told)) => {
                 let kind = &self.cohort.outcome.kind;
                 let tried = choosing::tried(&self.settings, kind, best, &told);
-                let shown = choosing::shown(&tried);
+                let shown = choosing::shown(&tried, kind);
                 let first = tried.first();
                 let patients = first.map(|one| one.fared.iter().map(|one| one.patients()).sum());
                 self.model.grouped = patients.unwrap_or(0);

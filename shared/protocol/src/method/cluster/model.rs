@@ -1,5 +1,6 @@
 //! What a run that looks for groups of patients leaves to its operator.
 
+use super::choosing;
 pub use super::message::{Mark, Marks};
 use crate::cohort::OutcomeKind;
 use crate::cohort::{CohortSpecification, Value};
@@ -73,6 +74,20 @@ impl Model {
     #[must_use]
     pub fn shown(&self) -> Option<&Tried> {
         self.tried.get(self.shown? as usize)
+    }
+
+    /// The chance of every stable division that permuted outcomes gain as much over the best of fewer clusters.
+    #[must_use]
+    pub fn chances(&self, kind: &OutcomeKind) -> Vec<Option<f64>> {
+        choosing::gains(&self.tried, kind).0.chances
+    }
+
+    /// Whether the outcomes of the clusters that are shown differ beyond chance; none where nothing is shown.
+    #[must_use]
+    pub fn outcomes_differ(&self, kind: &OutcomeKind) -> Option<bool> {
+        let (_, divided) = choosing::gains(&self.tried, kind);
+        let left = choosing::left(self.shown()?);
+        Some(left.is_some_and(|left| left.differs(divided)))
     }
 }
 

@@ -37,7 +37,7 @@ impl Possible {
             settings: settings.objective,
             features: prepared.standardisation.rows().len(),
             weight,
-            error: settings.objective.error(&prepared.totals) + ROUNDING * weight,
+            error: settings.error(&prepared.totals) + ROUNDING * weight,
         }
     }
 

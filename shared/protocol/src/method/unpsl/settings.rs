@@ -16,6 +16,7 @@ use crate::method::terms::{Beginning, Needs};
 use crate::stage::preparing::Prepared;
 use candidates::{candidates, objective};
 use privacy::Permission;
+use similarity::learn::unpsl::Totals;
 use similarity::learn::unpsl::accelerated::{Knowledge, RelativeSparsity};
 use similarity::learn::unpsl::{Form, Loss, Settings, selection};
 use similarity::numeric::precision::Precision;
@@ -200,13 +201,18 @@ impl UnpslSettings {
         rows > WHOLE_ROWS_MAX
     }
 
+    /// By how much rounding moves the objective over all sites at most.
+    pub(super) fn error(&self, totals: &Totals) -> f64 {
+        self.supervision.error(&self.objective, totals)
+    }
+
     /// What is known of an objective over prepared patients at the beginning.
     pub(super) fn knowledge(&self, prepared: &Prepared) -> Knowledge {
         let known = match Self::is_wide(prepared.standardisation.rows().len()) {
             true => Knowledge::wide(),
             false => Knowledge::new(),
         };
-        known.up_to(self.objective.error(&prepared.totals))
+        known.up_to(self.error(&prepared.totals))
     }
 
     /// For the matrix that the sites have prepared, of so many rows; coordinator and sites follow it alike.

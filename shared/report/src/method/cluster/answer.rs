@@ -23,6 +23,8 @@ pub(super) struct Answer {
     /// Of them those in a group of their site.
     pub(super) grouped: u64,
     outcome: String,
+    /// Whether the outcomes of the groups differ beyond chance; none where nothing is shown.
+    pub(super) outcomes_differ: Option<bool>,
     pub(super) tried: Vec<OneTried>,
     /// None where nothing is shown.
     pub(super) groups: Vec<Group>,
@@ -37,6 +39,8 @@ pub(super) struct OneTried {
     /// None where a group is empty, or all patients fared alike.
     pub(super) bias: Option<f64>,
     bias_share: Option<f64>,
+    /// How often permuted outcomes gain as much over fewer; none where it is not stable.
+    pub(super) chance: Option<f64>,
     pub(super) stability: Vec<f64>,
     /// Of the least stable.
     pub(super) least: f64,
@@ -94,10 +98,13 @@ pub(super) struct OneMark {
 
 impl Answer {
     pub(super) fn new(result: &RunResult, job: &Job, model: &Model) -> Self {
+        let kind = &job.cohort.outcome.kind;
+        let chances = model.chances(kind);
         let tried = |(place, one): (usize, &Tried)| OneTried {
             groups: one.clusters(),
             bias: one.bias.map(|bias| bias.value),
             bias_share: one.bias.and_then(|bias| bias.share),
+            chance: chances[place],
             least: one.stability.iter().copied().fold(1.0, f64::min),
             stability: one.stability.clone(),
             stable: one.is_stable,
@@ -110,6 +117,7 @@ impl Answer {
             patients: model.patients,
             grouped: model.grouped,
             outcome: job.cohort.outcome.column.clone(),
+            outcomes_differ: model.outcomes_differ(kind),
             tried: model.tried.iter().enumerate().map(tried).collect(),
             groups: model
                 .shown()

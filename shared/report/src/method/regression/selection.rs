@@ -1,6 +1,7 @@
 //! What a backward selection left out.
 
-use super::{label, p};
+use super::label;
+use crate::words::probability;
 use maud::{Markup, html};
 use protocol::job::Job;
 use protocol::method::regression::model::{Criterion, Model, Selection};
@@ -26,7 +27,7 @@ pub(super) fn table(job: &Job, model: &Model) -> Markup {
     };
     let told = |value: f64| match selection.criterion {
         Criterion::Aic => format!("{value:.2}"),
-        Criterion::Wald { .. } => p(value),
+        Criterion::Wald { .. } => probability(value),
     };
     html! {
         h2 { "Features that left" }

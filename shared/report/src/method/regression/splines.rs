@@ -1,10 +1,10 @@
 //! The features that have a spline: what goes with them along their values.
 
-use super::{family, label, p, ratio, unit};
+use super::{family, label, ratio, unit};
 use crate::figures::FigureError;
 use crate::plots::{self, Curve};
 use crate::tables::figure;
-use crate::words::{self, listed};
+use crate::words::{self, listed, probability};
 use maud::{Markup, html};
 use protocol::job::Job;
 use protocol::method::regression::model::{FeatureTest, Model, Spline};
@@ -66,7 +66,7 @@ fn one(job: &Job, model: &Model, spline: &Spline) -> Result<Markup, FigureError>
                 " All its columns together: chi-squared {:.2} of {} degrees, p {}.",
                 test.chi_squared,
                 test.degrees,
-                p(test.p)
+                probability(test.p)
             )
         }),
     );

@@ -2,6 +2,10 @@
 
 use ndarray::{Array1, Array2, Axis};
 
+/// By how much sums over judged pairs are rounded more coarsely than others: few patients are behind them, in pairs of their own, so that
+/// a thousand sums tell these patients apart.
+pub const JUDGED_STEPS: f64 = 8.0;
+
 /// y_ij of every pair of patients at one site.
 #[derive(Clone)]
 pub enum Labels {
@@ -197,12 +201,12 @@ impl Labels {
     pub(crate) fn crowding(&self) -> f64 {
         match self {
             Self::Classes(_) | Self::Pairs(_) => 1.0,
-            Self::Judged(judged) => judged.crowding(),
+            Self::Judged(judged) => JUDGED_STEPS * judged.crowding(),
             Self::Both {
                 codes,
                 judged,
                 times,
-            } => judged.crowding_among(codes.len(), f64::from(*times)),
+            } => JUDGED_STEPS * judged.crowding_among(codes.len(), f64::from(*times)),
         }
     }
 

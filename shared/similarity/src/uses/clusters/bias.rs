@@ -147,26 +147,25 @@ fn of_shares(shares: &[f64]) -> f64 {
     1.0 - shares.iter().map(square).sum::<f64>()
 }
 
-/// The sum over clusters of Gini's impurity, each class weighed by the inverse of its size, of tables of patients: one row a cluster, one
-/// count a class. None where a cluster is empty, or all patients are of one class.
+/// Gini's impurity of clusters, weighed by their sizes, and its share of that of all patients as one, of tables of patients: one row a
+/// cluster, one count a class. None where a cluster is empty, or all patients are of one class.
 #[must_use]
-pub fn impurity(table: &[Vec<u64>]) -> Option<f64> {
+pub fn impurity(table: &[Vec<u64>]) -> Option<Bias> {
     let classes = table.first().map_or(0, Vec::len);
+    let counts = |row: &[u64]| row.iter().map(|count| *count as f64).collect::<Vec<f64>>();
     let size = |class: usize| table.iter().map(|row| row[class]).sum::<u64>();
-    let sizes: Vec<u64> = (0..classes).map(size).collect();
-    let several = sizes.iter().filter(|size| **size > 0).count() > 1;
+    let sizes = counts(&(0..classes).map(size).collect::<Vec<u64>>());
+    let several = sizes.iter().filter(|size| **size > 0.0).count() > 1;
     if !several || table.iter().any(|row| row.iter().all(|count| *count == 0)) {
         return None;
     }
-    let share = |(count, size): (&u64, &u64)| match size {
-        0 => 0.0,
-        size => *count as f64 / *size as f64,
-    };
-    let of_row = |row: &Vec<u64>| {
-        let shares: Vec<f64> = row.iter().zip(&sizes).map(share).collect();
-        of_shares(&shares)
-    };
-    Some(table.iter().map(of_row).sum())
+    let weighed = |counts: &[f64]| counts.iter().sum::<f64>() * of_shares(counts);
+    let value: f64 = table.iter().map(|row| weighed(&counts(row))).sum();
+    let (whole, patients) = (weighed(&sizes), sizes.iter().sum::<f64>());
+    Some(Bias {
+        value: value / patients,
+        share: Some(value / whole),
+    })
 }
 
 /// The sum of squared differences from the mean of the own cluster, and its share of that of all patients as one, of clusters with so
@@ -232,9 +231,11 @@ mod tests {
             table[*cluster as usize][*code as usize] += 1;
         }
         let outcome = Outcome::Classes { codes, levels };
-        let wanted = Judged::new(&outcome, ClassBias::Sum).unwrap();
-        let wanted = wanted.bias(&assigned, 3).value;
-        assert!((impurity(&table).unwrap() - wanted).abs() < 1e-12);
+        let wanted = Judged::new(&outcome, ClassBias::Weighted).unwrap();
+        let wanted = wanted.bias(&assigned, 3);
+        let found = impurity(&table).unwrap();
+        assert!((found.value - wanted.value).abs() < 1e-12);
+        assert!((found.share.unwrap() - wanted.share.unwrap()).abs() < 1e-12);
         assert_eq!(impurity(&[vec![3, 0], vec![1, 0]]), None);
         assert_eq!(impurity(&[vec![3, 1], vec![0, 0]]), None);
 

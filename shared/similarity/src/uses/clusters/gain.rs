@@ -9,30 +9,87 @@
 use crate::numeric::chi_squared::above;
 
 /// The chance below which a gain is one, over all numbers that are tried together.
-pub(super) const LEVEL: f64 = 0.05;
+const LEVEL: f64 = 0.05;
 
-/// What clusters leave open.
+/// What clusters leave open of an outcome.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Left {
-    pub(super) clusters: usize,
+pub struct Left {
+    /// How many they are.
+    pub clusters: usize,
     /// Of all as one cluster it is 1.
-    pub(super) share: f64,
+    pub share: f64,
+}
+
+/// Whose outcomes are divided.
+#[derive(Debug, Clone, Copy)]
+pub struct Divided {
+    /// Patients.
+    pub patients: usize,
+    /// Degrees of freedom of the outcome: of classes one fewer than have patients, else 1.
+    pub freedom: usize,
+    /// Numbers of clusters that are tried together.
+    pub tried: usize,
+}
+
+/// What each further cluster gains.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gains {
+    /// The chance of every stable division that permuted outcomes gain as much over the best of fewer clusters.
+    pub chances: Vec<Option<f64>>,
+    /// The place of the last that gains beyond chance, or else of the first that is stable: nothing speaks for more.
+    pub best: Option<usize>,
+}
+
+impl Gains {
+    /// Of divisions by rising number of clusters; none where one is not stable.
+    #[must_use]
+    pub fn of(stable: &[Option<Left>], divided: Divided) -> Self {
+        let (mut fewer, mut gained) = (Left::WHOLE, None);
+        let mut chance = |(place, left): (usize, &Option<Left>)| {
+            let left = (*left)?;
+            let chance = left.chance_over(fewer, divided);
+            if chance < divided.level() {
+                (fewer, gained) = (left, Some(place));
+            }
+            Some(chance)
+        };
+        let chances = stable.iter().enumerate().map(&mut chance).collect();
+        Self {
+            chances,
+            best: gained.or_else(|| stable.iter().position(Option::is_some)),
+        }
+    }
+}
+
+impl Divided {
+    fn level(self) -> f64 {
+        LEVEL / self.tried.max(1) as f64
+    }
 }
 
 impl Left {
     /// All patients as one cluster.
-    pub(super) const WHOLE: Self = Self {
+    const WHOLE: Self = Self {
         clusters: 1,
         share: 1.0,
     };
 
-    /// The chance that so many patients' outcomes, permuted, gain as much over `fewer`; `freedom` is f.
-    pub(super) fn chance_over(self, fewer: Self, patients: usize, freedom: usize) -> f64 {
+    /// Whether the outcomes of the clusters differ beyond chance.
+    #[must_use]
+    pub fn differs(self, divided: Divided) -> bool {
+        self.chance_over(Self::WHOLE, divided) < divided.level()
+    }
+
+    /// The chance that permuted outcomes gain as much over `fewer`; `freedom` is f.
+    fn chance_over(self, fewer: Self, divided: Divided) -> f64 {
+        let Divided {
+            patients, freedom, ..
+        } = divided;
         if self.clusters <= fewer.clusters || fewer.share <= 0.0 {
             return 1.0;
         }
         let gain = (fewer.share - self.share) / fewer.share;
-        let open = (patients - fewer.clusters) as f64;
+        let open = patients.saturating_sub(fewer.clusters) as f64;
         let degrees = (self.clusters - fewer.clusters) * freedom;
         above(open * freedom as f64 * gain, degrees)
     }
@@ -55,9 +112,14 @@ mod tests {
         };
         let statistic = 79.0 * (1.0 - two.share);
         assert!((statistic * 80.0 / 79.0 - 11.428_571_428_571_429).abs() < 1e-9);
-        let p = two.chance_over(Left::WHOLE, 80, 1);
+        let divided = Divided {
+            patients: 80,
+            freedom: 1,
+            tried: 1,
+        };
+        let p = two.chance_over(Left::WHOLE, divided);
         assert!((p - SCIPY).abs() < 1e-12, "{p}");
-        assert_eq!(two.chance_over(two, 80, 1), 1.0);
+        assert_eq!(two.chance_over(two, divided), 1.0);
     }
 
     const SCIPY: f64 = 0.000_781_057_760_197_528_9;

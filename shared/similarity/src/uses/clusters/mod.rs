@@ -18,6 +18,7 @@ mod stability;
 pub use agreement::adjusted_rand;
 pub use bias::{Bias, ClassBias, impurity, squares_left};
 pub use dissimilarity::{Dissimilarity, MATRIX_PATIENTS_MAX};
+pub use gain::{Divided, Gains, Left};
 pub use importance::{Contrast, Importance, Mark, Spread, importance, jensen_shannon, wasserstein};
 pub use stability::StabilityRule;
 
@@ -30,7 +31,6 @@ use crate::compare::{Comparison, Placed};
 use crate::numeric::seed::Seed;
 use crate::uses::clusters::bias::Judged;
 use crate::uses::clusters::dissimilarity::apart;
-use crate::uses::clusters::gain::{LEVEL, Left};
 use crate::uses::clusters::medoids::{Medoids, build};
 use crate::uses::clusters::stability::stabilities;
 
@@ -202,24 +202,29 @@ pub fn choose(
             by_chance,
         })
         .collect();
-    let level = LEVEL / tried.len() as f64;
-    let gained = gained(&mut tried, &judged, level);
-    let mut stable = (0..tried.len()).filter(|place| tried[*place].is_stable);
+    let divided = Divided {
+        patients,
+        freedom: judged.freedom(),
+        tried: tried.len(),
+    };
+    let stable = |one: &Clustering| one.is_stable.then(|| Left::of(one, &judged));
+    let left: Vec<Option<Left>> = tried.iter().map(stable).collect();
+    let gains = Gains::of(&left, divided);
+    for (one, chance) in tried.iter_mut().zip(gains.chances) {
+        one.chance = chance;
+    }
+    let stable = (0..tried.len()).filter(|place| tried[*place].is_stable);
     let best = match settings.class_bias {
-        // Without a gain the fewest: nothing speaks for more.
-        ClassBias::Weighted => gained.or_else(|| stable.next()),
+        ClassBias::Weighted => gains.best,
         ClassBias::Sum | ClassBias::Mean => {
             stable.min_by(|a, b| tried[*a].bias.value.total_cmp(&tried[*b].bias.value))
         }
     };
-    let of_best = best.map(|place| {
-        let found = Left::of(&tried[place], &judged);
-        found.chance_over(Left::WHOLE, patients, judged.freedom())
-    });
+    let differ = best.is_some_and(|place| Left::of(&tried[place], &judged).differs(divided));
     Ok(Choice {
         tried,
         best,
-        differ: of_best.is_some_and(|chance| chance < level),
+        differ,
     })
 }
 
@@ -260,24 +265,6 @@ impl Left {
             share: judged.left(&found.assigned, clusters),
         }
     }
-}
-
-/// Notes of every stable division its chance, and gives the place of the last that gains beyond it.
-fn gained(tried: &mut [Clustering], judged: &Judged<'_>, level: f64) -> Option<usize> {
-    let (mut fewer, mut best) = (Left::WHOLE, None);
-    for (place, one) in tried
-        .iter_mut()
-        .enumerate()
-        .filter(|(_, one)| one.is_stable)
-    {
-        let left = Left::of(one, judged);
-        let chance = left.chance_over(fewer, one.assigned.len(), judged.freedom());
-        one.chance = Some(chance);
-        if chance < level {
-            (fewer, best) = (left, Some(place));
-        }
-    }
-    best
 }
 
 /// One for every number of clusters, the largest cluster first.
