@@ -101,16 +101,11 @@ fn job(
         outside.report(root);
     }
     named?;
-    // Histograms are most of what a card asks for, and their sum is all that anybody wants of them.
-    let answers_bytes = match is_of_all {
-        true => CARD_ANSWERS_BYTES,
-        false => ANSWERS_MEGABYTES << 20,
-    };
     Some(Job {
         text: text.to_owned(),
         name,
         sites,
-        answers_bytes_max: megabytes.map_or(answers_bytes, |megabytes| megabytes << 20),
+        answers_bytes_max: answers_bytes(is_of_all, megabytes),
         seed,
         cohort: Arc::new(CohortSpecification {
             outcome: outcome?,
@@ -121,6 +116,15 @@ fn job(
         precision,
         study: study.map(Arc::new),
     })
+}
+
+/// Histograms are most of what a card asks for, and their sum is all that anybody wants of them.
+fn answers_bytes(is_of_all: bool, megabytes: Option<u64>) -> u64 {
+    match (megabytes, is_of_all) {
+        (Some(megabytes), _) => megabytes << 20,
+        (None, true) => CARD_ANSWERS_BYTES,
+        (None, false) => ANSWERS_MEGABYTES << 20,
+    }
 }
 
 /// Whether the key `study` and the study that travels with the job belong together. A job may name the study's file
