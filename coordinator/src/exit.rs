@@ -1,15 +1,17 @@
 //! Exit codes, as deploy/codes.md documents them.
 
-use crate::folder;
+use crate::folder::FolderError as RunsFolderError;
 use crate::operator::{ClusterError, OperatorError, SimilarError, StudyError};
 use crate::serve::ServeError;
 use crate::simulate::{AgentsError, SimulateError};
 use protocol::failure::Code;
 use protocol::name::NameError;
 use protocol::progress::Ending;
-use report::SayError;
+use report::{FolderError, JsonError, SayError};
 use std::error::Error;
 use std::process::ExitCode;
+use wire::TlsError;
+use wire::certificates::CertificateError;
 
 /// A command line that clap lets pass and that still cannot be meant.
 #[derive(Debug, thiserror::Error)]
@@ -50,11 +52,9 @@ impl Exit {
         match ending {
             Ending::Converged | Ending::Completed | Ending::RoundLimit => Self::Done,
             Ending::Cancelled => Self::Cancelled,
-            Ending::Failed(failure) => match failure.code {
-                Code::Cohort => Self::Data,
-                Code::Policy => Self::Refused,
-                _ => Self::Run,
-            },
+            Ending::Failed(failure) if failure.code == Code::Cohort => Self::Data,
+            Ending::Failed(failure) if failure.code == Code::Policy => Self::Refused,
+            Ending::Failed(_) => Self::Run,
         }
     }
 
@@ -65,79 +65,191 @@ impl Exit {
             Code::Running => Self::Going,
             Code::Ended => Self::Ended,
             Code::Store | Code::Result | Code::Internal => Self::Failed,
-            _ => Self::Connection,
+            Code::Cohort
+            | Code::Policy
+            | Code::Sites
+            | Code::Outcome
+            | Code::Pairs
+            | Code::Standardise
+            | Code::Settings
+            | Code::Folds
+            | Code::Selection
+            | Code::Unpsl
+            | Code::Contribution
+            | Code::Forest
+            | Code::Numbers
+            | Code::State
+            | Code::Results
+            | Code::Local
+            | Code::Sum
+            | Code::Protocol
+            | Code::Signature
+            | Code::Busy
+            | Code::Role
+            | Code::Version
+            | Code::Unreachable
+            | Code::Proxy
+            | Code::Tls
+            | Code::Authority
+            | Code::Host
+            | Code::Expired
+            | Code::Revoked
+            | Code::Replaced
+            | Code::Slow
+            | Code::Disconnected
+            | Code::Stopping
+            | Code::Stopped => Self::Connection,
         }
     }
+}
 
-    /// The code for a question about who is alike that was not asked.
-    fn of_question(error: &SimilarError) -> Self {
-        match error {
-            SimilarError::Patients(_) => Self::Data,
-            SimilarError::Run { .. } => Self::Usage,
-            SimilarError::Write { .. } => Self::Failed,
+/// An error that ends the program: each says by which code.
+pub trait Exits: Error {
+    /// The code.
+    fn exit(&self) -> Exit;
+}
+
+/// Why the program ended otherwise than it should.
+#[derive(Debug)]
+pub struct Ended {
+    /// The code.
+    pub exit: Exit,
+    /// What happened.
+    pub error: Box<dyn Error>,
+}
+
+impl<E: Exits + 'static> From<E> for Ended {
+    fn from(error: E) -> Self {
+        Self {
+            exit: error.exit(),
+            error: Box::new(error),
         }
     }
+}
 
-    /// The code for an error that ended the program.
-    #[must_use]
-    pub fn of(error: &(dyn Error + 'static)) -> Self {
-        match error.downcast_ref() {
-            Some(
-                SimulateError::Job { .. }
-                | SimulateError::Unreadable { .. }
-                | SimulateError::Draft(_)
-                | SimulateError::NoData { .. },
-            ) => return Self::Usage,
-            Some(SimulateError::Folder(error)) if error.is_usage() => return Self::Usage,
-            // An agent has the same codes, and has said why.
-            Some(SimulateError::Agents(AgentsError::Ended { status, .. })) => {
-                return match status.code() {
-                    Some(2) => Self::Usage,
-                    Some(3) => Self::Data,
-                    Some(4) => Self::Refused,
-                    Some(5) => Self::Connection,
-                    _ => Self::Failed,
-                };
+/// Errors that always end the program by the same code.
+macro_rules! always {
+    ($($error:ty => $exit:ident,)*) => {$(
+        impl Exits for $error {
+            fn exit(&self) -> Exit {
+                Exit::$exit
             }
-            Some(SimulateError::NoFile { .. }) => return Self::Data,
-            Some(SimulateError::Port(_)) => return Self::Connection,
-            Some(_) => return Self::Failed,
-            None => {}
         }
-        match error.downcast_ref() {
-            Some(OperatorError::Connection { source } | OperatorError::Gone { source, .. }) => {
-                return Self::of_call(source.code());
+    )*};
+}
+
+always! {
+    CertificateError => Usage,
+    ClusterError => Usage,
+    JsonError => Failed,
+    NameError => Usage,
+    TlsError => Usage,
+    UsageError => Usage,
+}
+
+impl Exits for SayError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Closed => Exit::Unread,
+            Self::Failed(_) => Exit::Failed,
+        }
+    }
+}
+
+impl Exits for FolderError {
+    fn exit(&self) -> Exit {
+        match self.is_usage() {
+            true => Exit::Usage,
+            false => Exit::Failed,
+        }
+    }
+}
+
+impl Exits for SimulateError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Job { .. } | Self::Unreadable { .. } | Self::Draft(_) | Self::NoData { .. } => {
+                Exit::Usage
             }
-            Some(
-                OperatorError::Tls(_)
-                | OperatorError::File { .. }
-                | OperatorError::StudyFile(_)
-                | OperatorError::Study(
-                    StudyError::Draft { .. }
-                    | StudyError::Problems { .. }
-                    | StudyError::Unknown { .. },
-                )
-                | OperatorError::Job { .. }
-                | OperatorError::Config(_),
-            ) => return Self::Usage,
-            Some(OperatorError::Similar(error)) => return Self::of_question(error),
-            Some(OperatorError::Cluster(ClusterError { .. })) => return Self::Usage,
-            Some(OperatorError::Folder(error)) if error.is_usage() => return Self::Usage,
-            Some(_) => return Self::Failed,
-            None => {}
+            Self::NoFile { .. } => Exit::Data,
+            Self::Port(_) => Exit::Connection,
+            Self::Folder(error) => error.exit(),
+            Self::Agents(error) => error.exit(),
+            Self::File { .. }
+            | Self::System(_)
+            | Self::Report(_)
+            | Self::Certificates(_)
+            | Self::Tls(_)
+            | Self::Signature(_)
+            | Self::Store(_)
+            | Self::Name(_)
+            | Self::Coordinator(_) => Exit::Failed,
         }
-        match error.downcast_ref() {
-            Some(
-                ServeError::Config(_)
-                | ServeError::Tls(_)
-                | ServeError::Folder(folder::FolderError::InUse { .. }),
-            ) => Self::Usage,
-            Some(ServeError::Listen(_)) => Self::Connection,
-            Some(_) => Self::Failed,
-            None if matches!(error.downcast_ref(), Some(SayError::Closed)) => Self::Unread,
-            None if error.is::<wire::certificates::CertificateError>() => Self::Usage,
-            None if error.is::<UsageError>() || error.is::<NameError>() => Self::Usage,
-            None => Self::Failed,
+    }
+}
+
+impl Exits for AgentsError {
+    /// An agent has the same codes, and has said why.
+    fn exit(&self) -> Exit {
+        let Self::Ended { status, .. } = self else {
+            return Exit::Failed;
+        };
+        let same = [Exit::Usage, Exit::Data, Exit::Refused, Exit::Connection];
+        let same = same
+            .into_iter()
+            .find(|exit| status.code() == Some(*exit as i32));
+        same.unwrap_or(Exit::Failed)
+    }
+}
+
+impl Exits for OperatorError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Connection { source } | Self::Gone { source, .. } => Exit::of_call(source.code()),
+            Self::Tls(_)
+            | Self::File { .. }
+            | Self::StudyFile(_)
+            | Self::Job { .. }
+            | Self::Config(_) => Exit::Usage,
+            Self::Study(error) => error.exit(),
+            Self::Similar(error) => error.exit(),
+            Self::Cluster(error) => error.exit(),
+            Self::Folder(error) => error.exit(),
+            Self::Run(_) | Self::Report(_) | Self::Signals(_) => Exit::Failed,
+        }
+    }
+}
+
+impl Exits for StudyError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Draft { .. } | Self::Problems { .. } | Self::Unknown { .. } => Exit::Usage,
+            Self::Write { .. } => Exit::Failed,
+        }
+    }
+}
+
+impl Exits for SimilarError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Patients(_) => Exit::Data,
+            Self::Run { .. } => Exit::Usage,
+            Self::Write { .. } => Exit::Failed,
+        }
+    }
+}
+
+impl Exits for ServeError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Config(_) | Self::Tls(_) | Self::Folder(RunsFolderError::InUse { .. }) => {
+                Exit::Usage
+            }
+            Self::Listen(_) => Exit::Connection,
+            Self::Folder(RunsFolderError::System { .. })
+            | Self::Store(_)
+            | Self::Port(_)
+            | Self::Signals(_) => Exit::Failed,
         }
     }
 }

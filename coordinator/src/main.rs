@@ -2,14 +2,13 @@
 
 use clap::Parser;
 use coordinator::cli::{Certificates, Cli, Command, Issue, Job, Revoked, RunAndOut, Study};
-use coordinator::exit::{Exit, UsageError};
+use coordinator::exit::{Ended, Exit, UsageError};
 use coordinator::operator::{self, Asked, Watched};
 use coordinator::{serve, simulate};
 use protocol::name::RunId;
 use protocol::progress::Ending;
 use report::{PendingFolder, SayError, remark, runs_json, runs_table, say, with_causes};
 use report::{studies_json, studies_table, study_json, study_text};
-use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::SystemTime;
@@ -49,8 +48,7 @@ fn main() -> ExitCode {
     runtime.shutdown_background();
     match ran {
         Ok(exit) => exit.into(),
-        Err(error) => {
-            let exit = Exit::of(error.as_ref());
+        Err(Ended { exit, error }) => {
             if exit != Exit::Unread {
                 remark(format_args!("error: {}", with_causes(error.as_ref())));
             }
@@ -59,7 +57,7 @@ fn main() -> ExitCode {
     }
 }
 
-async fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
+async fn run(command: Command) -> Result<Exit, Ended> {
     match command {
         Command::Simulate(arguments) => {
             let simulated = simulate::simulate(&arguments).await?;
@@ -99,9 +97,8 @@ async fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
                 (Some(name), _) => (Role::Site, name),
                 (None, Some(name)) => (Role::Operator, name),
                 (None, None) => {
-                    return Err(Box::new(UsageError(
-                        "found no party, wanted --site or --operator".to_owned(),
-                    )));
+                    let text = "found no party, wanted --site or --operator";
+                    return Err(UsageError(text.to_owned()).into());
                 }
             };
             let list = certificates::revoke(&arguments.folder, &role, name)?;
@@ -111,7 +108,7 @@ async fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
     }
 }
 
-async fn run_job(job: Job) -> Result<Exit, Box<dyn Error>> {
+async fn run_job(job: Job) -> Result<Exit, Ended> {
     match job {
         Job::Submit(arguments) => {
             let operator::Submitted { run, folder } = operator::submit(&arguments).await?;
@@ -157,7 +154,7 @@ async fn run_job(job: Job) -> Result<Exit, Box<dyn Error>> {
     }
 }
 
-async fn run_study(study: Study) -> Result<Exit, Box<dyn Error>> {
+async fn run_study(study: Study) -> Result<Exit, Ended> {
     match study {
         Study::Draft(arguments) => {
             operator::draft(&arguments)?.iter().try_for_each(say)?;
@@ -199,7 +196,7 @@ async fn run_study(study: Study) -> Result<Exit, Box<dyn Error>> {
 }
 
 /// Prints the answer to a question, where there is one, and else how its run ended.
-fn answered(asked: &Asked, config: &Path) -> Result<Exit, Box<dyn Error>> {
+fn answered(asked: &Asked, config: &Path) -> Result<Exit, Ended> {
     let (Some(Ending::Completed), Some(answer)) = (asked.watched.ending(), &asked.answer) else {
         return finish(&asked.watched, &asked.run, config);
     };
@@ -211,14 +208,14 @@ fn answered(asked: &Asked, config: &Path) -> Result<Exit, Box<dyn Error>> {
     Ok(Exit::Done)
 }
 
-fn run_and_folder(arguments: &RunAndOut) -> Result<(RunId, PendingFolder), Box<dyn Error>> {
+fn run_and_folder(arguments: &RunAndOut) -> Result<(RunId, PendingFolder), Ended> {
     let run = RunId::new(&arguments.run)?;
     let folder = operator::folder(arguments.out.as_deref(), &run, arguments.force)?;
     Ok((run, folder))
 }
 
 /// Tells the last day of a certificate, and gives it.
-fn tell_end(certificate: &Path) -> Result<Date, Box<dyn Error>> {
+fn tell_end(certificate: &Path) -> Result<Date, Ended> {
     let end = day(certificates::valid_until(certificate)?);
     remark(format_args!("valid until {end}"));
     Ok(end)
@@ -250,7 +247,7 @@ fn party(arguments: &Issue) -> Result<(Role, &str), UsageError> {
 }
 
 /// Tells how a run that was watched ended, or how to go on where it has not.
-fn finish(watched: &Watched, run: &RunId, config: &Path) -> Result<Exit, Box<dyn Error>> {
+fn finish(watched: &Watched, run: &RunId, config: &Path) -> Result<Exit, Ended> {
     let Some(ending) = watched.ending() else {
         let config = config.display();
         remark(format_args!(

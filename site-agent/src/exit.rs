@@ -13,6 +13,7 @@ use report::SayError;
 use similarity::uses::clusters::ClusterError;
 use similarity::uses::prediction::PredictionError;
 use std::error::Error;
+use std::io;
 use std::process::ExitCode;
 use wire::TlsError;
 use wire::jobs::StudyFileError;
@@ -46,119 +47,167 @@ pub enum Exit {
     Unread = 141,
 }
 
-impl Exit {
-    /// The code for an error that ended the program.
-    #[must_use]
-    pub fn of(error: &(dyn Error + 'static)) -> Self {
-        if let Some(error) = error.downcast_ref::<SayError>() {
-            match error {
-                SayError::Closed => Self::Unread,
-                SayError::Failed(_) => Self::Failed,
-            }
-        } else if let Some(AgentError::Books(error)) = error.downcast_ref() {
-            Self::of(error)
-        } else if let Some(error) = error.downcast_ref::<StudyError>() {
-            Self::of_study(error)
-        } else if let Some(ChainError::InUse { .. }) = error.downcast_ref() {
-            Self::Usage
-        } else if let Some(AuditError::Unknown { .. }) = error.downcast_ref() {
-            Self::Usage
-        } else if error.is::<ChainError>() || error.is::<AuditError>() {
-            Self::Books
-        } else if let Some(error) = error.downcast_ref::<LocalError>() {
-            Self::of_local(error)
-        } else if let Some(error) = error.downcast_ref::<CasesError>() {
-            match error {
-                CasesError::Data(_)
-                | CasesError::BelowZero(_)
-                | CasesError::Personal(_)
-                | CasesError::Standardise(_)
-                | CasesError::Cluster(
-                    ClusterError::Alike | ClusterError::NoEvent | ClusterError::OneOutcome,
-                )
-                | CasesError::FewPatients { .. }
-                | CasesError::Predict(
-                    PredictionError::Fit(_)
-                    | PredictionError::Folds(_)
-                    | PredictionError::AllAlike
-                    | PredictionError::NegativeTime,
-                ) => Self::Data,
-                CasesError::Write { .. } | CasesError::Figure(_) => Self::Failed,
-                CasesError::Config(_)
-                | CasesError::NoRun { .. }
-                | CasesError::Record { .. }
-                | CasesError::Moments(_)
-                | CasesError::Compare(_)
-                | CasesError::Regression(_)
-                | CasesError::NoMetric(_)
-                | CasesError::NoPersonal
-                | CasesError::NoPatient { .. }
-                | CasesError::TooMany { .. }
-                | CasesError::TooLarge { .. }
-                | CasesError::Identifiers { .. }
-                | CasesError::Cluster(_)
-                | CasesError::Predict(_)
-                | CasesError::Learner { .. }
-                | CasesError::NoForest(_)
-                | CasesError::NoFigure => Self::Usage,
-            }
-        } else if let Some(error) = error.downcast_ref::<SynthesiseError>() {
-            match error {
-                SynthesiseError::Sites { .. }
-                | SynthesiseError::Settings(_)
-                | SynthesiseError::Exists { .. } => Self::Usage,
-                SynthesiseError::Write { .. } => Self::Failed,
-            }
-        } else if matches!(error.downcast_ref(), Some(AgentError::Worker)) {
-            Self::Failed
-        } else if error.is::<AgentError>() {
-            Self::Connection
-        } else if is_usage(error) {
-            Self::Usage
-        } else {
-            Self::Failed
+/// An error that ends the program: each says by which code.
+pub trait Exits: Error {
+    /// The code.
+    fn exit(&self) -> Exit;
+}
+
+/// Why the program ended otherwise than it should.
+#[derive(Debug)]
+pub struct Ended {
+    /// The code.
+    pub exit: Exit,
+    /// What happened.
+    pub error: Box<dyn Error>,
+}
+
+impl<E: Exits + 'static> From<E> for Ended {
+    fn from(error: E) -> Self {
+        Self {
+            exit: error.exit(),
+            error: Box::new(error),
         }
     }
 }
 
-/// Whether the command line or a configuration cannot be used: an error that is not named here is a failure.
-fn is_usage(error: &(dyn Error + 'static)) -> bool {
-    error.is::<UsageError>()
-        || error.is::<ConfigError>()
-        || error.is::<DialError>()
-        || error.is::<StudyFileError>()
-        || error.is::<NameError>()
-        || error.is::<HeadError>()
-        || error.is::<TlsError>()
-        || error.is::<OpenKey>()
+/// Errors that always end the program by the same code.
+macro_rules! always {
+    ($($error:ty => $exit:ident,)*) => {$(
+        impl Exits for $error {
+            fn exit(&self) -> Exit {
+                Exit::$exit
+            }
+        }
+    )*};
 }
 
-impl Exit {
-    fn of_local(error: &LocalError) -> Self {
-        match error {
-            LocalError::Data(_) | LocalError::Unfit { .. } => Self::Data,
-            LocalError::Folder(error) if error.is_usage() => Self::Usage,
-            LocalError::Folder(_) | LocalError::Report(_) => Self::Failed,
-            LocalError::Unreadable { .. }
-            | LocalError::Job { .. }
-            | LocalError::Study(_)
-            | LocalError::Config(_)
-            | LocalError::Name(_) => Self::Usage,
+always! {
+    ConfigError => Usage,
+    DialError => Usage,
+    HeadError => Usage,
+    NameError => Usage,
+    OpenKey => Usage,
+    StudyFileError => Usage,
+    TlsError => Usage,
+    UsageError => Usage,
+    io::Error => Failed,
+    serde_json::Error => Failed,
+}
+
+impl Exits for SayError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Closed => Exit::Unread,
+            Self::Failed(_) => Exit::Failed,
         }
     }
+}
 
-    fn of_study(error: &StudyError) -> Self {
-        match error {
-            StudyError::Books(error) => Self::of(error),
-            StudyError::Data(_) => Self::Data,
-            StudyError::Refused { .. } => Self::Refused,
-            StudyError::Write { .. } | StudyError::Snapshot(_) => Self::Failed,
-            StudyError::File(_)
-            | StudyError::Config(_)
-            | StudyError::Tls(_)
-            | StudyError::Signature(_)
-            | StudyError::Consent { .. }
-            | StudyError::Known { .. } => Self::Usage,
+impl Exits for ChainError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::InUse { .. } => Exit::Usage,
+            Self::File { .. } | Self::Broken { .. } | Self::Study { .. } => Exit::Books,
+        }
+    }
+}
+
+impl Exits for AuditError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Unknown { .. } => Exit::Usage,
+            Self::Copy { .. } | Self::Job { .. } | Self::Other { .. } => Exit::Books,
+        }
+    }
+}
+
+impl Exits for AgentError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Refused { .. } => Exit::Connection,
+            Self::Worker => Exit::Failed,
+            Self::Books(error) => error.exit(),
+        }
+    }
+}
+
+impl Exits for LocalError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Data(_) | Self::Unfit { .. } => Exit::Data,
+            Self::Folder(error) if error.is_usage() => Exit::Usage,
+            Self::Folder(_) | Self::Report(_) => Exit::Failed,
+            Self::Unreadable { .. }
+            | Self::Job { .. }
+            | Self::Study(_)
+            | Self::Config(_)
+            | Self::Name(_) => Exit::Usage,
+        }
+    }
+}
+
+impl Exits for StudyError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Books(error) => error.exit(),
+            Self::Data(_) => Exit::Data,
+            Self::Refused { .. } => Exit::Refused,
+            Self::Write { .. } | Self::Snapshot(_) => Exit::Failed,
+            Self::File(_)
+            | Self::Config(_)
+            | Self::Tls(_)
+            | Self::Signature(_)
+            | Self::Consent { .. }
+            | Self::Known { .. } => Exit::Usage,
+        }
+    }
+}
+
+impl Exits for CasesError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Data(_)
+            | Self::BelowZero(_)
+            | Self::Personal(_)
+            | Self::Standardise(_)
+            | Self::Cluster(
+                ClusterError::Alike | ClusterError::NoEvent | ClusterError::OneOutcome,
+            )
+            | Self::FewPatients { .. }
+            | Self::Predict(
+                PredictionError::Fit(_)
+                | PredictionError::Folds(_)
+                | PredictionError::AllAlike
+                | PredictionError::NegativeTime,
+            ) => Exit::Data,
+            Self::Write { .. } | Self::Figure(_) => Exit::Failed,
+            Self::Config(_)
+            | Self::NoRun { .. }
+            | Self::Record { .. }
+            | Self::Moments(_)
+            | Self::Compare(_)
+            | Self::Regression(_)
+            | Self::NoMetric(_)
+            | Self::NoPersonal
+            | Self::NoPatient { .. }
+            | Self::TooMany { .. }
+            | Self::TooLarge { .. }
+            | Self::Identifiers { .. }
+            | Self::Cluster(_)
+            | Self::Predict(_)
+            | Self::Learner { .. }
+            | Self::NoForest(_)
+            | Self::NoFigure => Exit::Usage,
+        }
+    }
+}
+
+impl Exits for SynthesiseError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Sites { .. } | Self::Settings(_) | Self::Exists { .. } => Exit::Usage,
+            Self::Write { .. } => Exit::Failed,
         }
     }
 }
@@ -166,17 +215,5 @@ impl Exit {
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_error_that_no_list_names_is_a_failure_and_never_the_command_line() {
-        assert_eq!(Exit::of(&std::fmt::Error), Exit::Failed);
-        let usage = UsageError("no such file".to_owned());
-        assert_eq!(Exit::of(&usage), Exit::Usage);
     }
 }

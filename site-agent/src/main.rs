@@ -11,15 +11,15 @@ use site_agent::cli::{
     Cli, Command, Data, Journal, JournalVerify, Policy, PolicyExplain, Serve, Study, StudyFile,
 };
 use site_agent::config::SiteConfig;
-use site_agent::exit::{Exit, UsageError};
+use site_agent::exit::{Ended, Exit, UsageError};
 use site_agent::explain::{Explanation, NOTHING_LOWERED};
 use site_agent::run::{answers, audit};
 use site_agent::run::{driver, local};
 use site_agent::source::{DataCheck, Dictionary};
 use site_agent::studies::{Listing, Review};
 use site_agent::{cases, cli, source, studies, synthesise};
-use std::error::Error;
 use std::fmt::Display;
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 use tokio::io::AsyncReadExt;
@@ -44,8 +44,7 @@ fn main() -> ExitCode {
         .init();
     match run(cli.command) {
         Ok(exit) => exit.into(),
-        Err(error) => {
-            let exit = Exit::of(error.as_ref());
+        Err(Ended { exit, error }) => {
             if exit != Exit::Unread {
                 remark(format_args!("error: {}", with_causes(error.as_ref())));
             }
@@ -54,7 +53,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
+fn run(command: Command) -> Result<Exit, Ended> {
     match command {
         Command::Serve(arguments) => serve(&arguments),
         Command::Local(arguments) => {
@@ -112,7 +111,7 @@ fn run(command: Command) -> Result<Exit, Box<dyn Error>> {
 }
 
 /// Checks the journal, and of a run of sums that every question was the right one.
-fn verify_journal(arguments: JournalVerify) -> Result<(), Box<dyn Error>> {
+fn verify_journal(arguments: JournalVerify) -> Result<(), Ended> {
     let kept = arguments.head.map(|head| head.parse()).transpose()?;
     let config = SiteConfig::open(&arguments.config)?;
     let head = journal::verify(&config.folder, kept.as_ref())?;
@@ -127,7 +126,7 @@ fn verify_journal(arguments: JournalVerify) -> Result<(), Box<dyn Error>> {
 }
 
 /// Prints what a job would make this site send, and whether the site would refuse it.
-fn explain(arguments: &PolicyExplain) -> Result<Exit, Box<dyn Error>> {
+fn explain(arguments: &PolicyExplain) -> Result<Exit, Ended> {
     let config = SiteConfig::open(&arguments.config)?;
     let job = job(&arguments.job)?;
     let used = ledger::used(&config.folder)?;
@@ -148,7 +147,7 @@ fn explain(arguments: &PolicyExplain) -> Result<Exit, Box<dyn Error>> {
 }
 
 /// Shows what a study asks of this site.
-fn review(arguments: &StudyFile) -> Result<Exit, Box<dyn Error>> {
+fn review(arguments: &StudyFile) -> Result<Exit, Ended> {
     let config = SiteConfig::open(&arguments.config)?;
     let study = wire::jobs::draft(&studies::proposed::file(&config, &arguments.study))?;
     let known = studies::all(&config.folder, &config.site)?;
@@ -162,7 +161,7 @@ fn review(arguments: &StudyFile) -> Result<Exit, Box<dyn Error>> {
 }
 
 /// Reviews, approves, lists or leaves studies.
-fn study(command: &Study) -> Result<Exit, Box<dyn Error>> {
+fn study(command: &Study) -> Result<Exit, Ended> {
     match command {
         Study::Review(arguments) => review(arguments),
         Study::Approve(arguments) => {
@@ -224,7 +223,7 @@ fn study(command: &Study) -> Result<Exit, Box<dyn Error>> {
 }
 
 /// Prints what was asked for.
-fn said(text: impl Display) -> Result<Exit, Box<dyn Error>> {
+fn said(text: impl Display) -> Result<Exit, Ended> {
     say(text)?;
     Ok(Exit::Done)
 }
@@ -238,7 +237,7 @@ fn tell_lowered(lowered: &[String]) -> Result<(), SayError> {
 }
 
 /// Prints what a job would find at this site.
-fn check(arguments: &cli::DataCheck) -> Result<Exit, Box<dyn Error>> {
+fn check(arguments: &cli::DataCheck) -> Result<Exit, Ended> {
     let config = SiteConfig::open(&arguments.config)?;
     let cell_min = config.policy.rules().cell_min;
     let check = source::check(&config.source, &job(&arguments.job)?, cell_min);
@@ -252,16 +251,12 @@ fn check(arguments: &cli::DataCheck) -> Result<Exit, Box<dyn Error>> {
 }
 
 /// Writes the dictionary of a check, and prints what to look at.
-fn write_dictionary(
-    check: &DataCheck,
-    named: Option<&Path>,
-    config: &Path,
-) -> Result<(), Box<dyn Error>> {
+fn write_dictionary(check: &DataCheck, named: Option<&Path>, config: &Path) -> Result<(), Ended> {
     let path = named.map_or_else(|| config.with_extension("dictionary.toml"), Path::to_owned);
     let dictionary = check.dictionary();
-    dictionary
-        .write(&path)
-        .map_err(|error| format!("{} could not be written: {error}", path.display()))?;
+    dictionary.write(&path).map_err(|error| {
+        io::Error::other(format!("{} could not be written: {error}", path.display()))
+    })?;
     say(format_args!(
         "\n{} holds a dictionary to review:",
         path.display()
@@ -272,7 +267,7 @@ fn write_dictionary(
     Ok(())
 }
 
-fn serve(arguments: &Serve) -> Result<Exit, Box<dyn Error>> {
+fn serve(arguments: &Serve) -> Result<Exit, Ended> {
     let config = SiteConfig::open(&arguments.config)?;
     let dial = config.dial()?;
     wire::private::folder(&config.folder)?;
@@ -322,7 +317,7 @@ async fn stop(until_stdin_closes: bool) {
     }
 }
 
-fn job(path: &Path) -> Result<protocol::job::Job, Box<dyn Error>> {
+fn job(path: &Path) -> Result<protocol::job::Job, Ended> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| UsageError(format!("{} could not be read: {error}", path.display())))?;
     let text = wire::jobs::with_draft(path, text)?;

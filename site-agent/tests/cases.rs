@@ -8,7 +8,7 @@ mod world;
 use serde_json::Value;
 use site_agent::cases::CasesError;
 use site_agent::cli::Command;
-use site_agent::exit::Exit;
+use site_agent::exit::{Exit, Exits};
 use site_agent::run::local;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -175,7 +175,7 @@ fn a_missing_value_is_said_and_an_unknown_level_is_refused_by_its_line() {
     let text = error.to_string();
     assert!(text.contains("line 2") && text.contains("grade"), "{text}");
     assert!(!text.contains("secret"), "{text}");
-    assert_eq!(Exit::of(&error), Exit::Data);
+    assert_eq!(error.exit(), Exit::Data);
     fs::write(&new, "first_1,first_2,second_1,grade\n1.5,2,2.2,low\n").unwrap();
     let text = world
         .ask("similar", &["--new", &new])
@@ -188,7 +188,7 @@ fn a_missing_value_is_said_and_an_unknown_level_is_refused_by_its_line() {
     )
     .unwrap();
     let error = world.ask("similar", &["--new", &new]).unwrap_err();
-    assert_eq!(Exit::of(&error), Exit::Data, "{error}");
+    assert_eq!(error.exit(), Exit::Data, "{error}");
     fs::write(&new, "first_1,first_2,second_1,irrelevant_1,grade\n").unwrap();
     assert!(
         world
@@ -210,7 +210,7 @@ fn what_cannot_be_asked_says_why() {
             .contains("150 patients, named by the source's column"),
         "{error}"
     );
-    assert_eq!(Exit::of(&error), Exit::Usage);
+    assert_eq!(error.exit(), Exit::Usage);
     for k in ["0", "150", "1000"] {
         let error = refused(&["--patient", "north-0001", "-k", k]);
         assert!(error.to_string().contains("wanted 1 to 149"), "{error}");
@@ -549,7 +549,7 @@ fn queries_to_match_that_cannot_be_used_say_why() {
         let error = world
             .ask("match", &["--patients", &ids, "-k", k])
             .unwrap_err();
-        assert_eq!(Exit::of(&error), Exit::Usage);
+        assert_eq!(error.exit(), Exit::Usage);
         error.to_string()
     };
     assert!(refused("", "1").contains("names no patient"));

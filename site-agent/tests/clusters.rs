@@ -8,7 +8,7 @@ mod world;
 
 use serde_json::Value;
 use site_agent::cases::CasesError;
-use site_agent::exit::Exit;
+use site_agent::exit::{Exit, Exits};
 use std::fs;
 use std::path::Path;
 use world::{ALL, FOREST, UNPSL, World, table};
@@ -194,7 +194,7 @@ fn a_new_patient_is_of_the_group_of_whom_it_equals_and_an_unknown_level_is_refus
         text.contains("line 2") && text.contains("grade") && !text.contains("secret"),
         "{text}"
     );
-    assert_eq!(Exit::of(&error), Exit::Data);
+    assert_eq!(error.exit(), Exit::Data);
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn what_cannot_be_divided_says_why() {
     ] {
         let error = refused(&["-k", k]);
         assert!(error.to_string().contains(why), "{error}");
-        assert_eq!(Exit::of(&error), Exit::Usage);
+        assert_eq!(error.exit(), Exit::Usage);
     }
     let all = world.rows();
     let written = |change: &dyn Fn(&mut Vec<String>)| {
@@ -236,7 +236,7 @@ fn what_cannot_be_divided_says_why() {
         error.to_string().contains("found no patient with an event"),
         "{error}"
     );
-    assert_eq!(Exit::of(&error), Exit::Data);
+    assert_eq!(error.exit(), Exit::Data);
     let places: Vec<usize> = ALL.iter().map(|name| place(name)).collect();
     written(&|row| {
         places
@@ -249,5 +249,5 @@ fn what_cannot_be_divided_says_why() {
         error.to_string().contains("all patients are equal"),
         "{error}"
     );
-    assert_eq!(Exit::of(&error), Exit::Data);
+    assert_eq!(error.exit(), Exit::Data);
 }

@@ -104,7 +104,7 @@ fn said(job: &Job, tables: &str) -> Said {
     let run = RunId::new("0123456789ab").unwrap();
     let now = Timestamp(1_000);
     let is_one = names.len() == 1;
-    let opening = opened_by_nobody(names.len());
+    let opening = opened_by_nobody(&sites);
     let begin = Begin {
         run: run.clone(),
         job: job.text.clone(),
@@ -114,9 +114,10 @@ fn said(job: &Job, tables: &str) -> Said {
     };
     let mut replica = Replica::new(&begin, job.clone(), 0, Some(&opening));
     let mut run = Run::new(run, job.clone(), 5, Warrant::default(), now);
-    if !is_one {
-        run = run.opened(&opening);
-    }
+    run = match is_one {
+        true => run.counted(opening.counts[0].clone()),
+        false => run.opened(&opening),
+    };
     let mut events: Vec<Event> = job.sites.iter().cloned().map(Event::Connected).collect();
     while run.ending().is_none() {
         let (next, actions) = run.step(now, events.remove(0));
@@ -167,7 +168,16 @@ fn said(job: &Job, tables: &str) -> Said {
 }
 
 /// A study's opening by which nobody covers anything.
-fn opened_by_nobody(sites: usize) -> Opening {
+fn opened_by_nobody(sites: &[Computation]) -> Opening {
+    let own = |site: &Computation| site.counts().unwrap_or_else(|_| panic!("histograms"));
+    let mut counts = own(&sites[0]);
+    for site in &sites[1..] {
+        for (sum, own) in counts.iter_mut().zip(own(site)) {
+            let cells = sum.counts.iter_mut().zip(own.counts);
+            cells.for_each(|(sum, own)| *sum += own);
+        }
+    }
+    let sites = sites.len();
     let introduction = Introduction {
         agreement: Vec::new(),
         encapsulation: Vec::new(),
@@ -187,6 +197,7 @@ fn opened_by_nobody(sites: usize) -> Opening {
         introductions: vec![introduction; sites],
         encapsulations: vec![told; sites],
         left_out: Vec::new(),
+        counts: vec![counts],
     }
 }
 

@@ -7,7 +7,7 @@ mod world;
 
 use serde_json::Value;
 use site_agent::cases::CasesError;
-use site_agent::exit::Exit;
+use site_agent::exit::{Exit, Exits};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use world::{FOREST, UNPSL, World, table};
@@ -65,7 +65,7 @@ fn similar_cases_are_found_by_it_once_it_is_there() {
     let asked = ["--patient", "north-0009", "-k", "3", "--by", "personal"];
     let error = world.ask("similar", &asked).unwrap_err();
     assert!(matches!(error, CasesError::NoPersonal));
-    assert_eq!(Exit::of(&error), Exit::Usage);
+    assert_eq!(error.exit(), Exit::Usage);
     let answer = world.json("personal", &[]);
     let file = answer["file"].as_str().unwrap();
     assert_eq!(
@@ -102,7 +102,7 @@ fn what_has_no_metric_or_too_few_patients_is_refused_by_name() {
         error.to_string(),
         "a personal metric starts from that of a run of UnPSL, and this run is of another method"
     );
-    assert_eq!(Exit::of(&error), Exit::Usage);
+    assert_eq!(error.exit(), Exit::Usage);
     let world = World::new("class", UNPSL);
     let error = world.ask("personal", &["-k", "121"]).unwrap_err();
     assert!(
@@ -128,5 +128,5 @@ fn what_has_no_metric_or_too_few_patients_is_refused_by_name() {
         error.to_string(),
         "no personal metric can be judged: a class has 4 patients, wanted at least 5, one per fold"
     );
-    assert_eq!(Exit::of(&error), Exit::Data);
+    assert_eq!(error.exit(), Exit::Data);
 }

@@ -9,7 +9,7 @@ mod world;
 use serde_json::Value;
 use site_agent::books::chain::digest_of;
 use site_agent::cases::CasesError;
-use site_agent::exit::Exit;
+use site_agent::exit::{Exit, Exits};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -189,7 +189,7 @@ fn every_kernel_of_a_forest_predicts_or_says_why_not() {
     for kernel in ["out-of-bag", "gap"] {
         let error = world.ask("predict", &["--kernel", kernel]).unwrap_err();
         assert!(error.to_string().contains("are no kernels"), "{error}");
-        assert_eq!(Exit::of(&error), Exit::Usage);
+        assert_eq!(error.exit(), Exit::Usage);
     }
     let error = world
         .ask("predict", &["--kernel", "path", "--by", "gower"])
@@ -226,7 +226,7 @@ fn a_file_of_another_version_a_changed_one_and_none_are_refused() {
     let open = |text: &str| {
         fs::write(&file, text).unwrap();
         let error = ask(&["predict", "--model", &file, "--new", &query]).unwrap_err();
-        assert_eq!(Exit::of(&error), Exit::Usage);
+        assert_eq!(error.exit(), Exit::Usage);
         error.to_string()
     };
     let newer = whole.replacen("\"version\":1", "\"version\":2", 1);
@@ -275,7 +275,7 @@ fn a_new_patient_with_an_unknown_level_or_without_a_column_is_refused() {
         for error in [by_run, by_model] {
             let text = error.to_string();
             assert!(text.contains(wanted) && !text.contains("secret"), "{text}");
-            assert_eq!(Exit::of(&error), Exit::Data, "{text}");
+            assert_eq!(error.exit(), Exit::Data, "{text}");
         }
     }
 }
@@ -310,13 +310,13 @@ fn patients_of_whom_nothing_can_be_learned_say_why() {
         error.to_string().contains("same outcome") || error.to_string().contains("class"),
         "{error}"
     );
-    assert_eq!(Exit::of(&error), Exit::Data);
+    assert_eq!(error.exit(), Exit::Data);
     let error = with_lines(&world, &all, |place, cells| (place <= 6).then_some(cells));
     assert_eq!(
         error.to_string(),
         "found 6 patients, wanted at least 10, two for each part that they are divided into"
     );
-    assert_eq!(Exit::of(&error), Exit::Data);
+    assert_eq!(error.exit(), Exit::Data);
     // Everybody has the values of the first: no width, no kernel.
     let same: Vec<String> = all
         .lines()
@@ -335,14 +335,14 @@ fn patients_of_whom_nothing_can_be_learned_say_why() {
         error.to_string(),
         "nothing can be predicted: all patients are equal by this distance, so it cannot predict"
     );
-    assert_eq!(Exit::of(&error), Exit::Data);
+    assert_eq!(error.exit(), Exit::Data);
     fs::write(world.north(), &all).unwrap();
     let error = world.ask("predict", &["--learner", "ridge"]).unwrap_err();
     assert_eq!(
         error.to_string(),
         "--learner ridge predicts numbers, and the outcome class is of another kind"
     );
-    assert_eq!(Exit::of(&error), Exit::Usage);
+    assert_eq!(error.exit(), Exit::Usage);
     let error = world.ask("predict", &["-k", "121"]).unwrap_err();
     assert!(
         matches!(
@@ -362,7 +362,7 @@ fn patients_of_whom_nothing_can_be_learned_say_why() {
         error.to_string().contains("found no patient with an event"),
         "{error}"
     );
-    assert_eq!(Exit::of(&error), Exit::Data);
+    assert_eq!(error.exit(), Exit::Data);
     let error = with_lines(&world, &all, |place, mut cells| {
         if place == 3 {
             let time = cells.len() - 2;
@@ -374,7 +374,7 @@ fn patients_of_whom_nothing_can_be_learned_say_why() {
         error.to_string().contains("line 4") && !error.to_string().contains("-4"),
         "{error}"
     );
-    assert_eq!(Exit::of(&error), Exit::Data);
+    assert_eq!(error.exit(), Exit::Data);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use protocol::failure::{Code, Failure};
 use protocol::job::Job;
 use protocol::message::{Begin, Request, Warrant};
 use protocol::name::RunId;
+use protocol::study::{Study, nobody, of_job, pinned};
 use protocol::time::Timestamp;
 use site_agent::books::chain::{self, ChainError, Head};
 use site_agent::books::identity::{Question, RunDigest};
@@ -570,21 +571,25 @@ fn an_explanation_says_what_each_message_can_tell_in_the_worst_case() {
 }
 
 #[test]
-fn an_explanation_of_a_job_with_medians_tells_of_its_histograms() {
+fn an_explanation_of_the_card_of_a_study_with_medians_tells_of_its_histograms() {
     let robust = "kind = \"numeric\"\nrange = [0, 120]\nimpute = \"median\"\n";
     let text = JOB.replacen("kind = \"numeric\"\n", robust, 1);
     assert_ne!(text, JOB);
-    let job = Job::parse(&text).unwrap();
-    let explanation = Explanation::new(
-        &sample("simulation.toml"),
-        &job,
-        "alice",
-        &Limits::default(),
-    );
-    let kinds: Vec<&str> = explanation.messages.iter().map(|kind| kind.kind).collect();
-    assert_eq!(kinds[1..4], ["moments", "quantiles", "prepared"]);
-    let quantiles = &explanation.messages[2];
-    assert_eq!((quantiles.bytes, quantiles.times), (18 * 2 * 8 * 4096, 1));
+    let kinds = |text: &str| {
+        let (_, draft) = of_job(&Job::parse(text).unwrap(), "alice").unwrap();
+        let study = pinned(&draft, |party| Some(nobody(party))).unwrap();
+        let card = Job::parse(&Study::parse(&study).unwrap().card()).unwrap();
+        let policy = sample("simulation.toml");
+        Explanation::new(&policy, &card, "alice", &Limits::default()).messages
+    };
+    assert!(kinds(JOB).iter().all(|one| one.kind != "quantiles"));
+    let with = kinds(&text);
+    let place = with.iter().position(|one| one.kind == "quantiles").unwrap();
+    let [counts, quantiles, sums] = &with[place - 1..=place + 1] else {
+        panic!("three kinds");
+    };
+    assert_eq!((counts.kind, sums.kind), ("card_counts", "card_sums"));
+    assert_eq!((quantiles.bytes, quantiles.times), (18 * 8 * 4096, 1));
     assert!(quantiles.withheld.starts_with("leaves masked"));
 }
 

@@ -9,6 +9,7 @@ use protocol::job::Job;
 use site_agent::config::SourceConfig;
 use site_agent::source::{Freezing, FrozenTable, read_for_release, snapshot};
 use sources::{JOB, config, job};
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -58,6 +59,7 @@ fn frozen(source: &SourceConfig, jobs: &[&Job]) -> FrozenTable {
     let freezing = Freezing {
         source,
         cohorts,
+        gridded: HashSet::new(),
         cell_min: 1,
     };
     freezing.read(&mut |_| ()).unwrap().table
@@ -207,6 +209,7 @@ fn data_that_does_not_fit_one_outcome_is_refused_with_its_rows() {
     let freezing = Freezing {
         source: &source,
         cohorts,
+        gridded: HashSet::new(),
         cell_min: 1,
     };
     let problems = freezing.read(&mut |_| ()).unwrap_err().to_string();

@@ -188,7 +188,9 @@ pub fn played_alone(job: Job, cohort: SiteCohort, folder: &Path) -> Alone {
     let folder = folder.to_owned();
     let made = Computation::new(job.clone(), Seed(SEED), cohort, folder, &rules, secret);
     let mut site = made.unwrap_or_else(|stop| panic!("{stop:?}"));
-    let mut run = Run::new(name_of_run(RUN), job, SEED, Warrant::default(), NOW);
+    let counts = site.counts().unwrap_or_else(|stop| panic!("{stop:?}"));
+    let run = Run::new(name_of_run(RUN), job, SEED, Warrant::default(), NOW);
+    let mut run = run.counted(counts);
     let (mut next, mut told) = (Some(Event::Connected(name.clone())), Vec::new());
     while let Some(event) = next.take() {
         let (after, actions) = run.step(NOW, event);

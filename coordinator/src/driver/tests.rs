@@ -60,6 +60,7 @@ async fn runs_that_cannot_be_gone_on_with_fail_with_a_reason_and_the_next_begins
         introductions: Vec::new(),
         encapsulations: Vec::new(),
         left_out: Vec::new(),
+        counts: Vec::new(),
     };
     store.open_study(&study.name, &opening).unwrap();
     for (number, run) in ["job", "answer", "exchange", "good"].iter().enumerate() {

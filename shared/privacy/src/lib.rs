@@ -35,5 +35,5 @@ pub use gate::{Gate, HeldOut, JUDGES_MIN};
 pub use policy::Policy;
 pub use predictions::publish;
 pub use released::{Disclosure, Notice, Released};
-pub use rule::{Allowed, InvalidRule, Limit, Limits, Permission, Refusal, Rules};
+pub use rule::{Allowed, InvalidRule, Limit, Limits, Minimum, Permission, Refusal, Rules};
 pub use steepness::Steepness;

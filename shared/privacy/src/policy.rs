@@ -2,7 +2,7 @@
 
 use crate::admission::{self, Admission};
 use crate::facts::JobFacts;
-use crate::rule::{InvalidRule, Limits, Refusal, Rules};
+use crate::rule::{InvalidRule, Limits, Minimum, Refusal, Rules};
 
 /// The rules of a site, checked. Closed by default.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -50,44 +50,18 @@ impl Policy {
     #[must_use]
     pub fn lowered(&self) -> Vec<String> {
         let default = Rules::default();
-        // A rule that is not named here does not compile.
-        let Rules {
-            operators: _,
-            methods: _,
-            patients_min,
-            class_patients_min,
-            cell_min,
-            terminal_node_min,
-            sites_min,
-            permissions,
-            ceilings,
-        } = &self.rules;
         let mut sentences = Vec::new();
-        let minima = [
-            ("patients_min", *patients_min, default.patients_min),
-            (
-                "class_patients_min",
-                *class_patients_min,
-                default.class_patients_min,
-            ),
-            ("cell_min", *cell_min, default.cell_min),
-            (
-                "terminal_node_min",
-                *terminal_node_min,
-                default.terminal_node_min,
-            ),
-            ("sites_min", *sites_min, default.sites_min),
-        ];
-        for (rule, own, default) in minima {
+        for (minimum, own) in self.rules.minima() {
+            let Minimum { rule, default, .. } = minimum;
             if own < default {
                 sentences.push(format!("{rule} is {own}, lowered from {default}."));
             }
         }
-        for granted in permissions.difference(&default.permissions) {
+        for granted in (self.rules.permissions).difference(&default.permissions) {
             let rule = granted.name();
             sentences.push(format!("{rule} is true, where it is false unless set."));
         }
-        let raised = ceilings.beyond(&default.ceilings);
+        let raised = self.rules.ceilings.beyond(&default.ceilings);
         sentences.extend(raised.map(|one| {
             format!(
                 "{} is {}, raised from {}.",

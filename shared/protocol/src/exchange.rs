@@ -1,7 +1,7 @@
 //! What every part of a run is made of: exchanges that ask each site, and close with the answers.
 
 use crate::failure::{Code, Failure};
-use crate::message::{Answer, Request};
+use crate::message::{Answer, ColumnHistogram, Request};
 use crate::name::SiteName;
 use std::fmt::Debug;
 
@@ -29,6 +29,11 @@ pub(crate) trait Asking: Debug {
 
     /// Who is in no sum of the study, where the run finds it out: patterns of who has which outcome.
     fn left_out(&self) -> &[u32] {
+        &[]
+    }
+
+    /// What those who have each outcome of the study come to on its grids, where the run finds it out.
+    fn counts(&self) -> &[Vec<ColumnHistogram>] {
         &[]
     }
 }

@@ -14,6 +14,8 @@ pub const WORDS_MAX: usize = 1 << 22;
 pub const ANSWERS_MEGABYTES: u64 = 64;
 /// The most that a job can say of them.
 pub const ANSWERS_MEGABYTES_MAX: u64 = 256;
+/// Bytes of all sites' answers to one question of a card that every site hears, unless its job says otherwise: of more the sum alone.
+pub const CARD_ANSWERS_BYTES: u64 = 64 << 10;
 /// What a result says of missing values is a multiple of so many patients, rounded up: a share tells of no fewer.
 pub const PUBLISHED_PATIENTS: u64 = 10;
 /// A published count, rounded up.

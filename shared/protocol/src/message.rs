@@ -62,8 +62,6 @@ macro_rules! messages {
             Describe,
             /// Pooled moments: the site's own, before standardisation.
             Moments,
-            /// Histograms of what the job counts on grids, for pooled quartiles or cut points.
-            Quantiles,
             /// Standardise with the pooled moments and make ready for rounds.
             Prepare(Arc<Preparing>),
             /// The pooled second moments, where correlation is pooled: the sum over all sites.
@@ -92,7 +90,7 @@ macro_rules! messages {
             Failed(Failure),
             /// The site's moments.
             Moments(SiteMoments),
-            /// The site's histograms, one per grid, in the order of [`Grids`](crate::cohort::Grids).
+            /// The site's histograms of those who have an outcome, one per grid, in the order of [`Grids`](crate::cohort::Grids).
             Quantiles(Vec<ColumnHistogram>),
             /// Ready; with the site's own second moments of the standardised patients where correlation is pooled.
             Prepared(Option<SecondMoments>),
@@ -110,7 +108,6 @@ macro_rules! messages {
                     Self::Encapsulate => &Common::Encapsulate,
                     Self::Describe => &Common::Describe,
                     Self::Moments => &Common::Moments,
-                    Self::Quantiles => &Common::Quantiles,
                     Self::Prepare(_) => &Common::Prepare,
                     Self::Correlate(_) => &Common::Correlate,
                     $(Self::$Name(request) => request,)*

@@ -34,6 +34,8 @@ pub use page::{Shares, sheet};
 pub use plots::{Curve, against, survival, survival_by};
 pub use saying::{SayError, remark, say, with_causes};
 pub use scatter::{scatter_by_group, scatter_by_value};
+/// A table that cannot be written as JSON.
+pub use serde_json::Error as JsonError;
 pub use studies::{studies_json, studies_table, study_json, study_text};
 pub use watching::Watching;
 pub use words::moment;

@@ -99,7 +99,7 @@ mod tests {
         let one = run.question(2, &Request::Moments);
         assert_eq!(run.question(2, &Request::Moments), one);
         assert_ne!(run.question(3, &Request::Moments), one);
-        assert_ne!(run.question(2, &Request::Quantiles), one);
+        assert_ne!(run.question(2, &Request::Describe), one);
         assert_ne!(other.question(2, &Request::Moments), one);
     }
 }

@@ -15,22 +15,19 @@ pub fn parse(text: &str) -> Result<Policy, DocumentErrors> {
 /// the two lists every job is refused.
 pub fn read(section: &mut Section<'_, '_>) -> Option<Policy> {
     let default = Rules::default();
-    let minimum =
-        |section: &mut Section<'_, '_>, key, default| section.count(key, default, 1..=u64::MAX);
     let rules = Rules {
         operators: allowed(section, "operators"),
         methods: allowed(section, "methods"),
-        patients_min: minimum(section, "patients_min", default.patients_min),
-        class_patients_min: section.or("class_patients_min", default.class_patients_min),
-        cell_min: minimum(section, "cell_min", default.cell_min),
-        terminal_node_min: minimum(section, "terminal_node_min", default.terminal_node_min),
-        sites_min: minimum(section, "sites_min", default.sites_min),
         permissions: Permission::ALL
             .into_iter()
             .filter(|one| section.or(one.name(), default.permissions.contains(one)))
             .collect(),
         ceilings: ceilings(section, &default.ceilings),
+        ..default
     };
+    let rules = rules.with_minima(|minimum| {
+        section.count(minimum.rule, minimum.default, minimum.least..=u64::MAX)
+    });
     // The ranges above leave nothing to be invalid that has not been reported already.
     Policy::new(rules).ok()
 }

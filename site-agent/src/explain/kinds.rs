@@ -148,39 +148,6 @@ pub(crate) fn moments(rules: &Rules, job: &Job, sizes: &Sizes) -> MessageKind {
     }
 }
 
-/// Histograms for `purpose`; none where the job counts nothing on grids.
-pub(crate) fn quantiles(rules: &Rules, job: &Job, purpose: &'static str) -> Option<MessageKind> {
-    let grids = job.grids();
-    if grids.is_empty() {
-        return None;
-    }
-    let features = grids.all().count();
-    // An end and a count per group, and no more groups than cells.
-    let cells: u64 = grids.all().map(|grid| u64::from(grid.cells())).sum();
-    let minimum = rules.cell_min.max(1);
-    Some(MessageKind {
-        kind: "quantiles",
-        purpose,
-        shape: format!("{features} columns, up to {cells} groups"),
-        bytes_formula: format!("2 x {NUMBER_BYTES} x {cells}"),
-        bytes: 2 * NUMBER_BYTES * cells,
-        times: 1,
-        rule: "patients_min, cell_min",
-        withheld: match minimum {
-            1 => "no: cell_min is 1".to_owned(),
-            _ => format!(
-                "yes: neighbouring groups are joined until each holds {minimum}; a histogram of \
-                 fewer than {} values is left out",
-                rules.patients_min.max(minimum)
-            ),
-        },
-        worst: format!(
-            "How many patients lie in each stretch of a number's range, in stretches of {minimum} patients or more, and \
-             so every quantile to the width of a stretch."
-        ),
-    })
-}
-
 /// The answer to the preparation; with second moments where they are `pooled`.
 pub(crate) fn prepared(pooled: bool, sizes: &Sizes) -> MessageKind {
     let rows = sizes.rows;

@@ -23,10 +23,9 @@ use crate::books::ledger::Asks;
 use crate::explain::kinds::Told;
 use crate::run::stop::Stop;
 use crate::source::SiteCohort;
-use ndarray::{Array1, Array2, ArrayView1};
+use ndarray::{Array1, Array2};
 use preparation::Prepared;
 use privacy::{HeldOut, Rules, Steepness};
-use protocol::cohort::GriddedColumn;
 use protocol::failure::Code;
 use protocol::job::Job;
 use protocol::message::{
@@ -199,7 +198,6 @@ impl Computation {
                 Ok(Answer::Described(site.description(held_out)))
             }
             Request::Moments => self.moments(),
-            Request::Quantiles => site.quantiles(),
             Request::Prepare(preparing) => {
                 let multiplies = self.own.multiplies()?;
                 let prepared = Prepared::new(site, preparing)?;
@@ -220,6 +218,22 @@ impl Computation {
                 self.own.answer(site, prepared, of_method)
             }
         }
+    }
+
+    /// What its patients come to on the grids of its job, cell by cell: for a run in this process, whose study nobody has opened.
+    ///
+    /// # Errors
+    /// [`Stop::Failed`] where a column that is counted holds no numbers.
+    pub fn counts(&self) -> Result<Vec<ColumnHistogram>, Stop> {
+        let SiteRun { job, cohort, .. } = &self.site;
+        let grids = job.grids();
+        let columns = cohort.cohort.columns();
+        let numbers = grids.columns.iter();
+        let numbers = numbers.map(|one| on_grid(&columns[one.column].values, one.grid));
+        let events = grids
+            .events
+            .map(|grid| Ok(events_on(grid, cohort.cohort.outcome())));
+        numbers.chain(events).collect()
     }
 
     fn moments(&self) -> Result<Answer, Stop> {
@@ -308,39 +322,6 @@ impl Computation {
 }
 
 impl SiteRun {
-    /// Histograms on the job's grids, cell by cell; the gate gathers small ones.
-    fn quantiles(&self) -> Result<Answer, Stop> {
-        let counted = |values: ArrayView1<'_, f64>, grid: Grid| ColumnHistogram {
-            ends: (1..=grid.cells()).collect(),
-            counts: counts(values, grid),
-        };
-        let grids = self.job.grids();
-        let columns = self.cohort.cohort.columns();
-        let mut histograms = Vec::new();
-        for GriddedColumn { column, grid, .. } in &grids.columns {
-            let Values::Numeric(values) = &columns[*column].values else {
-                let text = "a column that is counted on a grid holds no numbers";
-                return Err(Stop::failed(Code::Cohort, text));
-            };
-            histograms.push(counted(values.view(), *grid));
-        }
-        if let (Some(grid), Outcome::Survival { time, event }) =
-            (grids.events, self.cohort.cohort.outcome())
-        {
-            // Who has no event in time misses it: the rule for missing values is that for the censored.
-            let horizon = grid.border(grid.cells());
-            let seen = time.iter().zip(event);
-            let times: Array1<f64> = seen
-                .map(|(time, event)| match *event && *time <= horizon {
-                    true => *time,
-                    false => f64::NAN,
-                })
-                .collect();
-            histograms.push(counted(times.view(), grid));
-        }
-        Ok(Answer::Quantiles(histograms))
-    }
-
     /// The class of each patient.
     pub(crate) fn classes_of(&self) -> Result<&Array1<u32>, Stop> {
         match self.cohort.cohort.outcome() {
@@ -350,6 +331,38 @@ impl SiteRun {
                 "this method wants a binary or categorical outcome",
             )),
         }
+    }
+}
+
+/// How many numbers each cell of a grid has; the gate gathers few.
+pub(crate) fn on_grid(values: &Values, grid: Grid) -> Result<ColumnHistogram, Stop> {
+    match values {
+        Values::Numeric(values) => Ok(histogram(values, grid)),
+        Values::Categorical { .. } => {
+            let text = "a column that is counted on a grid holds no numbers";
+            Err(Stop::failed(Code::Cohort, text))
+        }
+    }
+}
+
+/// How many events each cell of a grid of times has; of another outcome none.
+pub(crate) fn events_on(grid: Grid, outcome: &Outcome) -> ColumnHistogram {
+    let horizon = grid.border(grid.cells());
+    let times: Array1<f64> = match outcome {
+        Outcome::Survival { time, event } => {
+            let seen = time.iter().zip(event);
+            let seen = seen.filter(|(time, event)| **event && **time <= horizon);
+            seen.map(|(time, _)| *time).collect()
+        }
+        Outcome::Classes { .. } | Outcome::Numeric(_) => Array1::default(0),
+    };
+    histogram(&times, grid)
+}
+
+fn histogram(values: &Array1<f64>, grid: Grid) -> ColumnHistogram {
+    ColumnHistogram {
+        ends: (1..=grid.cells()).collect(),
+        counts: counts(values.view(), grid),
     }
 }
 

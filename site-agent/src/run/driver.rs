@@ -442,7 +442,7 @@ pub fn now() -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exit::Exit;
+    use crate::exit::{Exit, Exits};
     use protocol::message::{Ask, Request};
 
     fn approvals() -> Approvals {
@@ -466,7 +466,7 @@ mod tests {
         assert!(desk.orders.push(order));
         let noticed = tokio::time::timeout(Duration::from_secs(5), panicked).await;
         assert!(noticed.is_ok());
-        assert_eq!(Exit::of(&AgentError::Worker), Exit::Failed);
+        assert_eq!(AgentError::Worker.exit(), Exit::Failed);
     }
 
     #[tokio::test]

@@ -144,9 +144,12 @@ pub fn run(arguments: &Local) -> Result<LocalRun, LocalError> {
     let (rules, secret) = (Rules::default(), Box::new(move |_: &[u8]| seed));
     let job = job.alone(SiteName::new(SITE)?);
     let computation = Computation::new(job.clone(), Seed(seed), cohort, folder, &rules, secret);
+    let computation = computation.map_err(unfit)?;
+    let counts = computation.counts().map_err(unfit)?;
+    let run = Run::new(fresh_id()?, job, seed, Warrant::default(), now());
     let result = Conversation {
-        run: Run::new(fresh_id()?, job, seed, Warrant::default(), now()),
-        computation: computation.map_err(unfit)?,
+        run: run.counted(counts),
+        computation,
         watching: Watching::new(),
         algorithm: arguments.algorithm,
     }

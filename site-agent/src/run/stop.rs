@@ -1,5 +1,6 @@
 //! Why a site has no answer.
 
+use crate::books::chain::ChainError;
 use protocol::failure::{Code, Failure, Problem, Refusal};
 use similarity::cohort::BelowZero;
 use std::fmt;
@@ -17,6 +18,41 @@ pub enum Stop {
     Refused(Refusal),
     /// Something broke.
     Failed(Failure),
+}
+
+/// Why a question has no answer: the site says so, or its books fail, and then nothing may be sent.
+#[derive(Debug)]
+pub(crate) enum Halt {
+    /// What is sent in place of an answer.
+    Said(Stop),
+    /// Nothing is sent.
+    Books(ChainError),
+}
+
+impl From<Stop> for Halt {
+    fn from(stop: Stop) -> Self {
+        Self::Said(stop)
+    }
+}
+
+impl From<ChainError> for Halt {
+    fn from(error: ChainError) -> Self {
+        Self::Books(error)
+    }
+}
+
+impl Halt {
+    /// What is said, by itself.
+    ///
+    /// # Errors
+    /// [`ChainError`] where the books failed.
+    pub(crate) fn apart<T>(found: Result<T, Self>) -> Result<Result<T, Stop>, ChainError> {
+        match found {
+            Ok(found) => Ok(Ok(found)),
+            Err(Self::Said(stop)) => Ok(Err(stop)),
+            Err(Self::Books(error)) => Err(error),
+        }
+    }
 }
 
 impl fmt::Display for Stop {

@@ -6,7 +6,7 @@ use crate::books::identity::RunDigest;
 use crate::books::{secrets, transcript};
 use crate::config::SiteConfig;
 use crate::method::Secret;
-use crate::run::stop::Stop;
+use crate::run::stop::{Halt, Stop};
 use crate::studies::{self, opened};
 use privacy::Covering;
 use privacy::sums::{Masks, Total};
@@ -105,27 +105,20 @@ impl Summing {
     /// Where there are no keys yet, they are drawn, and kept in `folder` before anything leaves.
     ///
     /// # Errors
-    /// [`ChainError`] where they cannot be kept: then nothing may be sent.
-    pub(super) fn settle(
-        &mut self,
-        cohort: [u8; 32],
-        folder: &Path,
-    ) -> Result<Result<(), Stop>, ChainError> {
+    /// [`Halt`] where they cannot be kept, or are for other patients.
+    pub(super) fn settle(&mut self, cohort: [u8; 32], folder: &Path) -> Result<(), Halt> {
         if let Some(keys) = &self.keys {
             let is_same = *keys.secrets().cohort() == cohort;
             let text = "the patients, or their values, are not those that this run began with";
             let settled = is_same.then_some(());
-            return Ok(settled.ok_or_else(|| refused("same_cohort", text)));
+            return Ok(settled.ok_or_else(|| refused("same_cohort", text))?);
         }
         let drawn = RunSecrets::draw(cohort);
-        match drawn.and_then(|drawn| SiteKeys::new(&self.keyed, &self.own, drawn)) {
-            Ok(keys) => {
-                secrets::write(folder, &self.keyed, keys.secrets())?;
-                self.keys = Some(keys);
-                Ok(Ok(()))
-            }
-            Err(error) => Ok(Err(unusable(&error))),
-        }
+        let keys = drawn.and_then(|drawn| SiteKeys::new(&self.keyed, &self.own, drawn));
+        let keys = keys.map_err(|error| unusable(&error))?;
+        secrets::write(folder, &self.keyed, keys.secrets())?;
+        self.keys = Some(keys);
+        Ok(())
     }
 
     /// Nothing more of this run leaves.
@@ -164,18 +157,14 @@ impl Summing {
     /// The secrets that it shares with later sites, once they are kept in `folder`.
     ///
     /// # Errors
-    /// [`ChainError`] where they cannot be kept: then nothing may be sent.
-    pub(super) fn encapsulate(
-        &mut self,
-        folder: &Path,
-    ) -> Result<Result<Encapsulations, Stop>, ChainError> {
-        let Some(mut own) = self.keys.take() else {
-            return Ok(Err(Stop::early()));
-        };
+    /// [`Halt`] where they cannot be kept, or are for other patients.
+    pub(super) fn encapsulate(&mut self, folder: &Path) -> Result<Encapsulations, Halt> {
+        let mut own = self.keys.take().ok_or_else(Stop::early)?;
         let told = own.encapsulate(&self.acquaintance());
         let kept = secrets::write(folder, &self.keyed, own.secrets());
         self.keys = Some(own);
-        kept.map(|()| told.map_err(|error| Stop::Refused(keys(&error))))
+        kept?;
+        Ok(told.map_err(|error| Stop::Refused(keys(&error)))?)
     }
 
     fn acquaintance(&self) -> Acquaintance<'_> {

@@ -5,7 +5,7 @@ pub(super) mod again;
 mod covered;
 mod notice;
 
-use super::stop::Stop;
+use super::stop::{Halt, Stop};
 use super::summing::{Keyed, Summing};
 use crate::books::chain::ChainError;
 use crate::books::identity::{Question, RunDigest};
@@ -73,8 +73,8 @@ struct ReadCohort {
     counts_for: Option<String>,
 }
 
-/// What becomes of a question: an answer, or why there is none; or the books fail.
-type Outcome = Result<Result<Sealed, Stop>, ChainError>;
+/// What becomes of a question.
+type Outcome = Result<Sealed, Halt>;
 
 impl Worker {
     /// Opens the site's books.
@@ -169,7 +169,7 @@ impl Worker {
         };
         // Its cohort comes first: the keys that are judged are for it.
         if current.admitted_elsewhere(closed)
-            && let Err(stop) = current.admit(&self.config, &mut self.ledger, now)?
+            && let Err(stop) = Halt::apart(current.admit(&self.config, &mut self.ledger, now))?
             && let Some(summing) = &mut current.summing
         {
             summing.give_up(stop);
@@ -231,12 +231,13 @@ impl Worker {
         let Some(current) = own.filter(|current| current.run == ask.run) else {
             return Ok(None);
         };
-        let mut answered = match &ask.request {
-            Request::Introduce => current.introduce(&self.config, &mut self.ledger, ask, now)?,
-            Request::Encapsulate => current.encapsulate(&self.config, ask)?,
-            Request::Describe => current.describe(&self.config, &mut self.ledger, ask, now)?,
-            _ => current.answer(&mut self.ledger, ask)?,
+        let answered = match &ask.request {
+            Request::Introduce => current.introduce(&self.config, &mut self.ledger, ask, now),
+            Request::Encapsulate => current.encapsulate(&self.config, ask),
+            Request::Describe => current.describe(&self.config, &mut self.ledger, ask, now),
+            _ => current.answer(&mut self.ledger, ask),
         };
+        let mut answered = Halt::apart(answered)?;
         // The study is open once its counts allow that sums of it are told.
         let is_open = matches!(&ask.request, Request::Card(CardRequest::Sum { .. }));
         let study = current.job.as_ref().ok().and_then(|job| job.study.as_ref());
@@ -273,15 +274,10 @@ impl Current {
         config: &SiteConfig,
         ledger: &mut Ledger,
         now: Timestamp,
-    ) -> Result<Result<(), Stop>, ChainError> {
-        let job = match &self.job {
-            Ok(job) => job.clone(),
-            Err(stop) => return Ok(Err(stop.clone())),
-        };
-        let frozen = match studies::for_run(config, &job, self.certificate.as_ref(), now)? {
-            Ok(frozen) => frozen,
-            Err(refusal) => return Ok(Err(refused(refusal))),
-        };
+    ) -> Result<(), Halt> {
+        let job = self.job.clone()?;
+        let frozen = studies::for_run(config, &job, self.certificate.as_ref(), now)?;
+        let frozen = frozen.map_err(refused)?;
         let left_out = self.summing.as_ref().map_or(&[][..], Summing::left_out);
         let frozen = frozen.without(left_out);
         let folder = run_folder(config, &self.run);
@@ -292,14 +288,10 @@ impl Current {
         let used = counts_for.as_ref();
         let used = used.map(|study| ledger.used(study, &self.digest, known));
         let facts = job.facts(&self.operator);
-        let admission = match config.policy.admit(&facts, &used.unwrap_or_default()) {
-            Ok(admission) => admission,
-            Err(refusal) => return Ok(Err(refused(refusal))),
-        };
-        let cohort = match frozen.cohort(&job) {
-            Ok(cohort) => cohort,
-            Err(problems) => return Ok(Err(unfit(&problems, &job))),
-        };
+        let admission = config.policy.admit(&facts, &used.unwrap_or_default());
+        let admission = admission.map_err(refused)?;
+        let cohort = frozen.cohort(&job);
+        let cohort = cohort.map_err(|problems| unfit(&problems, &job))?;
         cohort.log_remarks();
         let read = ReadCohort {
             cohort,
@@ -319,7 +311,7 @@ impl Current {
         admission: &Admission,
         job: Job,
         read: ReadCohort,
-    ) -> Result<Result<(), Stop>, ChainError> {
+    ) -> Result<(), Halt> {
         let ReadCohort {
             cohort,
             frozen,
@@ -341,32 +333,19 @@ impl Current {
         // the two would tell codings apart that differ by few patients.
         let few = description.patients < config.policy.rules().patients_min;
         let cohort = match cohort.learnable() {
-            Err(problems) if !few => return Ok(Err(unfit(&problems, &job))),
+            Err(problems) if !few => return Err(unfit(&problems, &job).into()),
             cohort => cohort,
         };
-        let gate = match admission.cohort(&facts) {
-            Ok(gate) => gate,
-            Err(refusal) => return Ok(Err(refused(refusal))),
-        };
-        let cohort = match cohort {
-            Ok(cohort) => cohort,
-            Err(problems) => return Ok(Err(unfit(&problems, &job))),
-        };
-        let asks = match asks {
-            Ok(asks) => asks,
-            Err(stop) => return Ok(Err(stop)),
-        };
+        let gate = admission.cohort(&facts).map_err(refused)?;
+        let cohort = cohort.map_err(|problems| unfit(&problems, &job))?;
+        let asks = asks?;
         let description = told(description, &job);
         let (rules, secret) = (config.policy.rules(), ledger.secret("forest"));
-        let computation = match Computation::new(job, self.seed, cohort, folder, rules, secret) {
-            Ok(computation) => computation.holding_out(gate.held_out()),
-            Err(stop) => return Ok(Err(stop)),
-        };
+        let computation = Computation::new(job, self.seed, cohort, folder, rules, secret)?;
+        let computation = computation.holding_out(gate.held_out());
         let description = description.holding_out(gate.held_out());
-        if let Some(summing) = &mut self.summing
-            && let Err(stop) = summing.settle(frozen.commitment(), &config.folder)?
-        {
-            return Ok(Err(stop));
+        if let Some(summing) = &mut self.summing {
+            summing.settle(frozen.commitment(), &config.folder)?;
         }
         ledger.begin(&self.digest, &self.run, counts_for)?;
         if let Some(asks) = asks {
@@ -378,7 +357,7 @@ impl Current {
             computation,
             gate,
         });
-        Ok(Ok(()))
+        Ok(())
     }
 }
 
@@ -418,13 +397,10 @@ impl Admitted {
         question: Question,
     ) -> Outcome {
         let (kind, cost) = (answer.kind(), Cost::of(&answer.content()));
-        let sealed = match self.gate.release(answer) {
-            Ok(released) => wire::seal(released),
-            Err(refusal) => return Ok(Err(refused(refusal))),
-        };
+        let sealed = wire::seal(self.gate.release(answer).map_err(refused)?);
         let answered = Answered::new(kind, cost, sealed.digest());
         ledger.answer(run, question, answered)?;
-        Ok(Ok(sealed))
+        Ok(sealed)
     }
 }
 

@@ -5,7 +5,7 @@ use super::problem::{CohortProblem, CohortProblems};
 use super::summary::{ColumnSummary, Content};
 use super::survey::Survey;
 use super::terms::Terms;
-use super::{Freezing, Judged};
+use super::{Freezing, Judged, gridded, gridded_of_study};
 use crate::config::SourceConfig;
 use crate::method::{self, Wants};
 use protocol::cohort::{FeatureKind, OutcomeKind};
@@ -77,6 +77,7 @@ fn of_pairs(source: &SourceConfig, job: &Job, cell_min: u64) -> Vec<CohortProble
     let freezing = Freezing {
         source,
         cohorts: (job.study.as_deref()).map_or_else(|| vec![(*job.cohort).clone()], of_study),
+        gridded: (job.study.as_deref()).map_or_else(|| gridded(job), gridded_of_study),
         cell_min,
     };
     // What does not fit of the table is said of the table.

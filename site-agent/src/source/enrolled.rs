@@ -157,6 +157,14 @@ pub fn read_enrolled(
     intake.into_table()?.enrolled_by(source, study, Terms::Job)
 }
 
+/// The places of the features that the hospitals of a study count on grids: of each the site declares where its values lie.
+pub(crate) fn gridded(study: &Study) -> HashSet<usize> {
+    let grids = study.outcomes.iter().map(|outcome| study.grids(outcome));
+    grids
+        .flat_map(|grids| grids.columns.into_iter().map(|one| one.column))
+        .collect()
+}
+
 fn intake<'p>(
     (source, terms): (&SourceConfig, Terms),
     outcome: &StudyOutcome,

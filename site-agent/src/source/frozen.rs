@@ -43,6 +43,8 @@ pub struct Freezing<'s> {
     pub source: &'s SourceConfig,
     /// The patients of each outcome, with all features of the study.
     pub cohorts: Vec<CohortSpecification>,
+    /// The places of the features that are counted on grids.
+    pub gridded: HashSet<usize>,
     /// A count below this is withheld.
     pub cell_min: u64,
 }
@@ -136,12 +138,10 @@ impl Freezing<'_> {
     ) -> Intake<'p> {
         let source = self.source;
         let cell_min = self.cell_min;
-        // Whether a feature is counted on a grid is a matter of a job's method.
-        let gridded = HashSet::new();
         let terms = Terms::Site { cell_min };
         Intake::new(
             source,
-            (cohort, &gridded),
+            (cohort, &self.gridded),
             terms,
             super::called(source),
             progress,

@@ -175,7 +175,7 @@ impl Structure {
             ),
             Self::Undeclared => (
                 "no range in the site's dictionary",
-                "one, because the job counts values on a grid or takes their logarithm",
+                "one, because values are counted on a grid or their logarithm is taken",
             ),
             Self::Complete => (
                 "missing values refused, and a column that the site does not declare complete",

@@ -136,6 +136,6 @@ fn undeclared() -> Mismatch {
     Mismatch::of(
         Structure::Undeclared,
         "no range in site.toml",
-        "one, because the job counts values on a grid or takes their logarithm",
+        "one, because values are counted on a grid or their logarithm is taken",
     )
 }

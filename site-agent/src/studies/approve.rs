@@ -10,7 +10,7 @@ use crate::books::chain::{ChainError, hexadecimal};
 use crate::books::key;
 use crate::cli::StudyApprove;
 use crate::config::{ConfigError, SiteConfig};
-use crate::source::snapshot;
+use crate::source::{self, snapshot};
 use crate::source::{CohortProblems, Freezing, FrozenPatients, Judged};
 use privacy::{Fingerprint, Permission, Rules};
 use protocol::study::{Approval, CertificateFingerprint, SignedApproval, Study};
@@ -113,6 +113,7 @@ pub fn approve(asked: &StudyApprove, now: Timestamp) -> Result<SignedApproval, S
             .iter()
             .map(|outcome| study.cohort(outcome))
             .collect(),
+        gridded: source::gridded_of_study(&study),
         cell_min,
     };
     let FrozenPatients {

@@ -98,6 +98,16 @@ impl Review<'_> {
                 "It shares patients with {names:?}: its card first counts the patients of one of them alone, over all hospitals."
             )?;
         }
+        let counted = study.outcomes.iter();
+        let counted = counted.map(|one| study.grids(one).columns.len()).max();
+        if let Some(numbers) = counted.filter(|numbers| *numbers > 0) {
+            writeln!(
+                out,
+                "When it opens, this site counts its patients with each outcome by {numbers} features on grids, in groups of {} (cell_min), \
+                 masked. Runs take medians, knots and cut points from the sum.",
+                rules.cell_min.max(1)
+            )?;
+        }
         if let Some(judgements) = &study.judgements {
             writeln!(
                 out,

@@ -45,6 +45,7 @@ pub(crate) fn identifiers(source: &SourceConfig, job: &Job) -> Vec<Vec<u8>> {
     let freezing = Freezing {
         source,
         cohorts: vec![(*job.cohort).clone()],
+        gridded: std::collections::HashSet::new(),
         cell_min: 1,
     };
     let frozen = freezing.read(&mut |_| ()).unwrap();

@@ -7,7 +7,7 @@ use kindred_tests::federation::NOW;
 use protocol::name::SiteName;
 use site_agent::books::chain::ChainError;
 use site_agent::config::SiteConfig;
-use site_agent::exit::Exit;
+use site_agent::exit::Exits;
 use site_agent::run::worker::Worker;
 use std::fs;
 use std::path::Path;
@@ -67,6 +67,6 @@ fn a_ledger_with_another_key_or_without_its_journal_stops_the_agent() {
         let error = opened(touch).unwrap_err();
         println!("{error}");
         assert!(error.to_string().contains(wanted), "{error}");
-        assert_eq!(Exit::of(&error) as i32, 7);
+        assert_eq!(error.exit() as i32, 7);
     }
 }

@@ -24,7 +24,7 @@ fn read(policy: &str) -> (usize, usize) {
             .replace("[-1000, 1000]", "[-8, 8]");
         sites.configure(site, &config);
     }
-    let mut court = sites.open(&job);
+    let mut court = sites.opening(&job);
     let said = court.play(honest);
     let told = said.iter().filter_map(|said| match &said.answer {
         Answer::Covered(Covered { kind, words, .. }) if *kind == "quantiles" => Some(words),

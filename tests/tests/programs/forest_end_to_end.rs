@@ -275,9 +275,9 @@ fn one_forest_of_all_sites_is_the_same_everywhere_and_has_no_small_node_or_count
                 "encapsulations",
                 "description",
                 "card_counts",
+                "quantiles",
                 "card_sums",
                 "description",
-                "quantiles",
                 "trees",
                 "assessment"
             ]

@@ -54,7 +54,7 @@ fn what_left_each_hospital_is_what_its_journal_says() {
             ]
             .as_slice(),
         ),
-        (forest, &["assessment", "description", "quantiles", "trees"]),
+        (forest, &["assessment", "description", "trees"]),
     ] {
         let home = Home::with_patients("north=90,south=70,east=60,west=60");
         home.write("job.toml", &job);

@@ -9,7 +9,7 @@ use protocol::job::Job;
 use protocol::message::card::{
     Answer as Told, Counts, FeatureCounts, GroupCounts, Request as Asked, Sums,
 };
-use protocol::message::{Answer, Request};
+use protocol::message::{Answer, ColumnHistogram, Request};
 use protocol::method::Model;
 use protocol::method::card::model::{Moments, OutcomeSummary};
 use protocol::progress::Ending;
@@ -150,8 +150,10 @@ impl Played for Card {
 
     fn is_contribution(answer: &Answer) -> bool {
         match answer {
-            Answer::Covered(covered) => covered.kind.starts_with("card"),
-            answer => matches!(answer, Answer::Card(_)),
+            Answer::Covered(covered) => {
+                covered.kind.starts_with("card") || covered.kind == "quantiles"
+            }
+            answer => matches!(answer, Answer::Card(_) | Answer::Quantiles(_)),
         }
     }
 
@@ -160,6 +162,7 @@ impl Played for Card {
             Answer::Card(Told::Parts(counts) | Told::Lots(counts)) => counts[0] += 1,
             Answer::Card(Told::Counts(counts)) => counts.parts[0] += 1,
             Answer::Card(Told::Sums(sums)) => sums.features[0][0] += 1.0,
+            Answer::Quantiles(histograms) => histograms[0].counts[0] += 1,
             _ => {}
         }
     }
@@ -175,8 +178,17 @@ impl Played for Card {
             Request::Card(Asked::Count(left_out)) => (self.closed != self.before
                 || !left_out.is_empty())
             .then(|| format!("site {site} counts after {} records", self.closed)),
+            // Age and sex of those with each outcome: the rare number is not counted.
+            Request::Card(Asked::Histograms {
+                outcome,
+                columns,
+                left_out,
+            }) => (self.closed != self.before + 1 + *outcome as usize
+                || **columns != [0, 2]
+                || !left_out.is_empty())
+            .then(|| format!("site {site} counts {columns:?} of outcome {outcome}")),
             // The age of all five groups: of the rare number nobody asks.
-            Request::Card(Asked::Sum { places, left_out }) => (self.closed != self.before + 1
+            Request::Card(Asked::Sum { places, left_out }) => (self.closed != self.before + 3
                 || **places != [0, 3, 6, 9, 12]
                 || !left_out.is_empty())
             .then(|| {
@@ -250,7 +262,10 @@ impl Played for Apart {
     fn sent(&mut self, _: usize, _: u32, request: &Request) -> Option<String> {
         let left_out = match request {
             Request::Card(
-                Asked::Compare(left_out) | Asked::Count(left_out) | Asked::Sum { left_out, .. },
+                Asked::Compare(left_out)
+                | Asked::Count(left_out)
+                | Asked::Histograms { left_out, .. }
+                | Asked::Sum { left_out, .. },
             ) => left_out,
             _ => return None,
         };
@@ -270,9 +285,26 @@ fn told(patients: u64, request: &Request, apart: u64) -> Answer {
     let half = patients / 2;
     // Those who are apart are left out of all that is asked later.
     let out = match request {
-        Asked::Count(left_out) | Asked::Sum { left_out, .. } if left_out.contains(&1) => apart,
+        Asked::Count(left_out)
+        | Asked::Histograms { left_out, .. }
+        | Asked::Sum { left_out, .. }
+            if left_out.contains(&1) =>
+        {
+            apart
+        }
         _ => 0,
     };
+    if let Asked::Histograms { .. } = request {
+        let without = 4;
+        let mut ages = vec![0; 4_096];
+        ages[1_706] = patients - out - without;
+        let of_cells = |counts: Vec<u64>| ColumnHistogram {
+            ends: (1..).take(counts.len()).collect(),
+            counts,
+        };
+        let sexes = vec![half - out, half];
+        return Answer::Quantiles(vec![of_cells(ages), of_cells(sexes)]);
+    }
     let group = |patients: u64, without: u64, rare: u64, odd: u64| GroupCounts {
         patients,
         features: vec![
@@ -305,6 +337,7 @@ fn told(patients: u64, request: &Request, apart: u64) -> Answer {
             // Nobody lacks the first outcome; the events are the negative, but for those who have no second.
             parts: vec![0, 0, 0, 0, half, 0, apart - out, 0, half - apart],
         }),
+        Asked::Histograms { .. } => panic!("answered above"),
         Asked::Sum { places, .. } => {
             let present = |place: &u32| match place / 3 {
                 0 => patients - 4 - out,
@@ -331,7 +364,8 @@ fn renewed(sites: usize) -> String {
 fn job(sites: usize) -> String {
     let certificate = |digit: usize| format!("sha256:{}", digit.to_string().repeat(64));
     let mut study = format!(
-        "name = \"world\"\ntitle = \"World\"\npurpose = \"A test\"\nuntil = \"2099-12-31\"\nmethods = [\"unpsl\"]\n\
+        "name = \"world\"\ntitle = \"World\"\npurpose = \"A test\"\nuntil = \"2099-12-31\"\nmethods = [\"unpsl\", \"forest\"]\n\
+         common_forests = true\n\
          limits = {{ runs = 1, rounds = 1, queries = 0 }}\noperators = [{{ name = \"lab\", certificate = \"{}\" }}]\n",
         certificate(9)
     );
@@ -344,8 +378,8 @@ fn job(sites: usize) -> String {
     }
     study += "[[outcomes]]\nname = \"disease\"\nlabel = \"Disease\"\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n\
               [[outcomes]]\nname = \"death\"\nlabel = \"Death\"\ncolumn = \"days\"\nkind = \"survival\"\nevent = \"died\"\n\
-              [[features]]\nname = \"age\"\nkind = \"numeric\"\n\
-              [[features]]\nname = \"rare\"\nkind = \"numeric\"\n\
+              [[features]]\nname = \"age\"\nkind = \"numeric\"\nrange = [0, 120]\n\
+              [[features]]\nname = \"rare\"\nkind = \"numeric\"\nrange = [0, 10]\n\
               [[features]]\nname = \"sex\"\nkind = \"binary\"\n";
     let study = Study::parse(&study).unwrap_or_else(|errors| panic!("{errors}"));
     study.join("name = \"world\"\nmethod = \"card\"\nstudy = \"world\"\n")

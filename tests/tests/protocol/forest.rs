@@ -24,8 +24,8 @@ use std::sync::Arc;
 const FEATURES: usize = 3;
 /// Those that are numbers.
 const NUMBERS: usize = 2;
-/// The exchange that asks for trees: after descriptions and counts.
-const GROWING: u32 = 3;
+/// The exchange that asks for trees: after descriptions.
+const GROWING: u32 = 2;
 
 /// Sites whose trees tell which site and which tree they are; and what each exchange must have held.
 struct Forests {

@@ -10,4 +10,4 @@ pub use allowed::Allowed;
 pub use limits::{Limit, Limits};
 pub use permission::Permission;
 pub use refusal::Refusal;
-pub use rules::{InvalidRule, Rules};
+pub use rules::{InvalidRule, Minimum, Rules};

@@ -3,7 +3,7 @@
 use super::{
     CohortSpecification, Feature, FeatureKind, Impute, OutcomeKind, Standardise, Transform,
 };
-use crate::limits::AGE_MAX;
+use crate::limits::{AGE_MAX, WORDS_MAX};
 use similarity::cohort::quantile::{Grid, Quartiles};
 use similarity::cohort::{logarithm, standardise};
 
@@ -63,6 +63,33 @@ impl Grids {
         self.columns.iter().map(|one| one.grid).chain(self.events)
     }
 
+    /// These columns of them, by their places, and the events.
+    #[must_use]
+    pub fn chosen(&self, columns: &[u32]) -> Self {
+        let columns = columns.iter();
+        let chosen = columns.filter_map(|place| self.columns.get(*place as usize));
+        Self {
+            columns: chosen.copied().collect(),
+            events: self.events,
+        }
+    }
+
+    /// Those of the two that are more, of which the counts go into one answer.
+    #[must_use]
+    pub(crate) fn or_more(self, other: Self) -> Self {
+        let fits = other.cells() <= 2 * WORDS_MAX as u64;
+        match fits && other.cells() > self.cells() {
+            true => other,
+            false => self,
+        }
+    }
+
+    /// Cells of all of them.
+    #[must_use]
+    pub fn cells(&self) -> u64 {
+        self.all().map(|grid| u64::from(grid.cells())).sum()
+    }
+
     /// Whether nothing is counted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -80,16 +107,7 @@ impl CohortSpecification {
     /// Which features' values are replaced by their logarithms, one mark per feature.
     #[must_use]
     pub fn logarithms(&self) -> Vec<bool> {
-        let is_log = |feature: &Feature| {
-            matches!(
-                feature.kind,
-                FeatureKind::Numeric {
-                    transform: Transform::Log,
-                    ..
-                }
-            )
-        };
-        self.features.iter().map(is_log).collect()
+        self.features.iter().map(Feature::is_logarithm).collect()
     }
 
     /// The columns whose pooled quartiles the standardisation needs.
@@ -130,6 +148,18 @@ impl CohortSpecification {
 }
 
 impl Feature {
+    /// Whether its values are replaced by their logarithms.
+    #[must_use]
+    pub fn is_logarithm(&self) -> bool {
+        matches!(
+            self.kind,
+            FeatureKind::Numeric {
+                transform: Transform::Log,
+                ..
+            }
+        )
+    }
+
     fn standardised(&self) -> standardise::Feature {
         let robust = matches!(
             self.kind,

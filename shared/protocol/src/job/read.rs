@@ -4,7 +4,8 @@ use super::Job;
 use crate::cohort::{self, CohortSpecification, Feature, Judgements, OutcomeSpecification};
 use crate::document::{self, DocumentErrors, Section};
 use crate::limits::{
-    ANSWERS_MEGABYTES, ANSWERS_MEGABYTES_MAX, JOB_LENGTH_MAX, SITES_MAX, SUMMED_SITES_MIN,
+    ANSWERS_MEGABYTES, ANSWERS_MEGABYTES_MAX, CARD_ANSWERS_BYTES, JOB_LENGTH_MAX, SITES_MAX,
+    SUMMED_SITES_MIN,
 };
 use crate::method::room::Reading;
 use crate::method::{Method, Named};
@@ -100,11 +101,16 @@ fn job(
         outside.report(root);
     }
     named?;
+    // Histograms are most of what a card asks for, and their sum is all that anybody wants of them.
+    let answers_bytes = match is_of_all {
+        true => CARD_ANSWERS_BYTES,
+        false => ANSWERS_MEGABYTES << 20,
+    };
     Some(Job {
         text: text.to_owned(),
         name,
         sites,
-        answers_bytes_max: megabytes.unwrap_or(ANSWERS_MEGABYTES) << 20,
+        answers_bytes_max: megabytes.map_or(answers_bytes, |megabytes| megabytes << 20),
         seed,
         cohort: Arc::new(CohortSpecification {
             outcome: outcome?,

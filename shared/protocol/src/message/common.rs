@@ -1,6 +1,6 @@
 //! The questions that every run asks, whatever its method.
 
-use super::{CORRELATED, DESCRIPTION, ENCAPSULATIONS, INTRODUCTION, MOMENTS, PREPARED, QUANTILES};
+use super::{CORRELATED, DESCRIPTION, ENCAPSULATIONS, INTRODUCTION, MOMENTS, PREPARED};
 use crate::method::regression::message::Evaluating;
 use crate::method::room::Question;
 use ndarray::Array2;
@@ -12,7 +12,6 @@ pub(super) enum Common {
     Encapsulate,
     Describe,
     Moments,
-    Quantiles,
     Prepare,
     Correlate,
 }
@@ -24,7 +23,6 @@ impl Question for Common {
             Self::Encapsulate => ENCAPSULATIONS,
             Self::Describe => DESCRIPTION,
             Self::Moments => MOMENTS,
-            Self::Quantiles => QUANTILES,
             Self::Prepare => PREPARED,
             Self::Correlate => CORRELATED,
         }
@@ -41,7 +39,7 @@ impl Question for Common {
     fn leaves_state(&self) -> bool {
         match self {
             Self::Introduce | Self::Prepare | Self::Correlate => true,
-            Self::Encapsulate | Self::Describe | Self::Moments | Self::Quantiles => false,
+            Self::Encapsulate | Self::Describe | Self::Moments => false,
         }
     }
 

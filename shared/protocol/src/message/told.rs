@@ -17,7 +17,7 @@ pub struct SiteMoments {
 
 /// Values of one column by groups of neighbouring cells of its grid; without groups where too few
 /// patients have a value.
-#[derive(Clone, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct ColumnHistogram {
     /// The cell after the last of each group, ascending; the first group begins at cell 0.
     pub ends: Vec<u32>,

@@ -2,9 +2,9 @@
 //!
 //! # To add a method
 //!
-//! A line of [`list`], and a folder beside `unpsl`, `forest`, `regression`, `neighbours`, `cluster`, `compare` and `card` that holds its
+//! A line of the list, and a folder beside `unpsl`, `forest`, `regression`, `neighbours`, `cluster`, `compare` and `card` that holds its
 //! `settings` (a table of the job), its `message`s, the `coordinator`'s stages, and the `model` that it leaves. What each says of itself
-//! stands in [`room`]; nothing else in this crate names a method.
+//! stands in `room`; nothing else in this crate names a method.
 
 pub mod card;
 pub mod cluster;
@@ -83,7 +83,21 @@ macro_rules! registry {
                 match self { $(Self::$Name(settings) => Self::$Name(settings.alone()),)* }
             }
 
-            /// What the sites count on grids.
+            /// What the sites of a study with methods of these names count on grids: what is needed most, which is of use to all.
+            pub(crate) fn grids_of_all(
+                names: &[String],
+                cohort: &CohortSpecification,
+                common_forests: bool,
+            ) -> Grids {
+                let is_named = |name: &str| names.iter().any(|one| one == name);
+                let mut most = Grids::default();
+                $(if is_named(stringify!($room)) {
+                    most = most.or_more(<$room::Settings as MethodSettings>::grids_of_all(cohort, common_forests));
+                })*
+                most
+            }
+
+            /// What it takes of what the sites count on grids.
             pub(crate) fn grids(&self, cohort: &CohortSpecification) -> Grids {
                 match self { $(Self::$Name(settings) => settings.grids(cohort),)* }
             }
@@ -95,8 +109,8 @@ macro_rules! registry {
             }
 
             /// Begins at the coordinator.
-            pub(crate) fn begin(&self, beginning: &Beginning) -> Stages {
-                match self { $(Self::$Name(settings) => Stages::$Name(Box::new(settings.begin(beginning))),)* }
+            pub(crate) fn begin(&self, beginning: &Beginning) -> Result<Stages, Failure> {
+                Ok(match self { $(Self::$Name(settings) => Stages::$Name(Box::new(settings.begin(beginning)?)),)* })
             }
         }
 

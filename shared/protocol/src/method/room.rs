@@ -5,6 +5,7 @@ use super::terms::{Beginning, Needs, Unplaced};
 use crate::cohort::{CohortSpecification, Feature, Grids, Judgements, OutcomeSpecification, Value};
 use crate::document::Section;
 use crate::exchange::Course;
+use crate::failure::Failure;
 use crate::study::Study;
 use ndarray::Array2;
 use privacy::Disclosure;
@@ -40,14 +41,17 @@ pub(crate) trait MethodSettings: Sized {
     #[must_use]
     fn alone(self) -> Self;
 
-    /// What the sites count on grids.
+    /// What it takes of that for one job.
     fn grids(&self, cohort: &CohortSpecification) -> Grids;
+
+    /// What the sites of a study count on grids for all jobs of it, where forests may be common to them or not.
+    fn grids_of_all(cohort: &CohortSpecification, common_forests: bool) -> Grids;
 
     /// What it needs of a site's policy.
     fn needs(&self) -> Needs;
 
     /// Begins at the coordinator.
-    fn begin(&self, beginning: &Beginning) -> Self::Stages;
+    fn begin(&self, beginning: &Beginning) -> Result<Self::Stages, Failure>;
 }
 
 /// What a method asks.

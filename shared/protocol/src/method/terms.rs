@@ -1,7 +1,7 @@
 //! On what terms every method begins, and what it may say instead of a place.
 
 use crate::cohort::{CohortSpecification, Value};
-use crate::message::Description;
+use crate::message::{ColumnHistogram, Description};
 use privacy::{Permission, ValidationFacts};
 use similarity::numeric::seed::Seed;
 use std::collections::BTreeSet;
@@ -46,6 +46,8 @@ pub(crate) struct Beginning {
     pub(crate) largest: u64,
     /// Who the patients of all of them are.
     pub(crate) description: Description,
+    /// What they come to on the job's grids.
+    pub(crate) counts: Arc<Vec<ColumnHistogram>>,
 }
 
 /// Which sites judge held-out patients, where not all do.

@@ -197,8 +197,9 @@ impl Run {
             sites: self.job.sites.len(),
             largest: approved.map_or(0, |approved| approved.largest),
             description,
+            counts: Arc::clone(&self.counts),
         };
-        self.work = Work::Method(self.job.method.begin(&beginning));
+        self.work = Work::Method(self.job.method.begin(&beginning)?);
         Ok(Turn::Ask)
     }
 

@@ -83,6 +83,7 @@ impl Run {
             introductions: introductions.collect::<Option<_>>()?,
             encapsulations: encapsulations.collect::<Option<_>>()?,
             left_out: self.work.asking().left_out().to_vec(),
+            counts: self.work.asking().counts().to_vec(),
         })
     }
 }

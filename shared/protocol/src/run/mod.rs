@@ -17,7 +17,8 @@ use crate::failure::Failure;
 use crate::job::Job;
 use crate::limits::{NOTES_MAX, PATIENCE};
 use crate::message::{
-    Answer, Ask, Begin, Closed, Encapsulations, Introduction, Request, ToSite, Warrant,
+    Answer, Ask, Begin, Closed, ColumnHistogram, Encapsulations, Introduction, Request, ToSite,
+    Warrant,
 };
 use crate::method::{Method, Stages};
 use crate::name::{RunId, SiteName};
@@ -138,6 +139,8 @@ pub struct Run {
     encapsulations: Vec<Option<Encapsulations>>,
     /// The run that opened the job's study, whose keys it has.
     opening: Option<RunId>,
+    /// What its patients come to on the job's grids.
+    counts: Arc<Vec<ColumnHistogram>>,
     notes: Vec<String>,
 }
 
@@ -203,6 +206,7 @@ impl Run {
             introductions,
             encapsulations,
             opening: None,
+            counts: Arc::default(),
             notes: Vec::new(),
         }
     }
@@ -213,6 +217,15 @@ impl Run {
         self.introductions = opening.introductions.iter().cloned().map(Some).collect();
         self.encapsulations = opening.encapsulations.iter().cloned().map(Some).collect();
         self.opening = Some(opening.run.clone());
+        let counts = opening.counts_of(&self.job);
+        self.counted(counts)
+    }
+
+    /// The run with what its patients come to on the job's grids.
+    #[must_use]
+    pub fn counted(mut self, counts: Vec<ColumnHistogram>) -> Self {
+        let counts = counts.into_iter().map(ColumnHistogram::by_groups);
+        self.counts = Arc::new(counts.collect());
         self
     }
 

@@ -1,32 +1,12 @@
 //! What the sites' moments and histograms come to, as sums over the sites.
 
-use crate::checks::unexpected;
 use crate::cohort::{GriddedColumn, MissingShare};
-use crate::exchange::Closed;
 use crate::failure::{Code, Failure};
 use crate::limits::{MISSING_SHARES_MAX, PUBLISHED_PATIENTS};
-use crate::message::{Answer, ColumnHistogram, ColumnMoments, Quartiles};
-use similarity::cohort::quantile::{Grid, Group, Histogram, Pooled};
+use crate::message::{ColumnHistogram, ColumnMoments, Quartiles};
+use similarity::cohort::quantile::{Group, Histogram, Pooled};
 use similarity::cohort::spline::Curve;
 use similarity::cohort::standardise;
-
-/// The histograms over all sites.
-pub(crate) fn histograms(closed: &mut Closed<'_>) -> Result<Vec<ColumnHistogram>, Failure> {
-    match closed.take_sum()? {
-        Answer::Quantiles(histograms) => Ok(histograms),
-        other => Err(unexpected(&other, "quantiles")),
-    }
-}
-
-/// Histograms without a value, of the gridded columns and of the events where they are counted.
-pub(crate) fn blank(columns: &[GriddedColumn], events: Option<Grid>) -> Answer {
-    let grids = columns.iter().map(|column| column.grid).chain(events);
-    Answer::Quantiles(
-        grids
-            .map(|grid| ColumnHistogram::blank(grid.cells()))
-            .collect(),
-    )
-}
 
 /// The share of patients without a value as a result tells it: their number is rounded up to tens, so that nobody reads how many
 /// fewer they are.

@@ -4,7 +4,7 @@
 mod judging;
 
 use super::pooling;
-use crate::checks::{fault, histograms, length, unexpected};
+use crate::checks::{fault, length, unexpected};
 use crate::cohort::{CohortSpecification, GriddedColumn, Grids, MissingShare};
 use crate::exchange::{Asking, Closed, Course, Stage, Turn};
 use crate::failure::{Code, Failure};
@@ -12,8 +12,8 @@ use crate::message::{
     Answer, BetweenMoments, ColumnHistogram, ColumnMoments, Preparing, Quartiles, Request,
     SecondMoments, SiteMoments, Totals,
 };
+use crate::method::Beginning;
 use ndarray::{Array1, Array2};
-use similarity::cohort::quantile::Grid;
 use similarity::cohort::spline::Curve;
 use similarity::cohort::standardise::{Feature, Standardisation, StandardiseError};
 use std::fmt::Debug;
@@ -21,14 +21,12 @@ use std::sync::Arc;
 
 /// What a method wants of its preparation.
 pub(crate) trait Preparable: Debug {
-    /// What the sites count, the columns of the quartiles among it.
+    /// On which grids what was counted is of use, the columns of the quartiles among them.
     fn grids(&self, cohort: &CohortSpecification) -> Grids;
     /// Whether the sites' second moments are pooled.
     fn multiplies(&self) -> bool;
     /// Whether the sites hear their sum.
     fn correlates(&self) -> bool;
-    /// Whether what the sites counted is of use later.
-    fn keeps_counts(&self) -> bool;
     /// Whether each site subtracts its own means.
     fn centres_sites(&self) -> bool;
     /// Pairs that so many patients make at most.
@@ -48,18 +46,14 @@ pub(crate) struct Preparation<P> {
     cohort: Arc<CohortSpecification>,
     columns: Vec<Feature>,
     grids: Grids,
-    /// What all counted, where it is kept.
-    counts: Vec<ColumnHistogram>,
+    /// What the patients come to on them, as it was counted when the study opened.
+    counts: Arc<Vec<ColumnHistogram>>,
     step: Step,
 }
 
 #[derive(Debug, Clone)]
 enum Step {
     Moments,
-    Quantiles {
-        pooled: Pooled,
-        totals: Totals,
-    },
     Prepare {
         preparing: Arc<Preparing>,
         standardisation: Standardisation,
@@ -71,14 +65,7 @@ enum Step {
     },
 }
 
-/// Moments over all sites, and what the sites' means add to them.
-#[derive(Debug, Clone)]
-struct Pooled {
-    moments: Vec<ColumnMoments>,
-    between: Vec<BetweenMoments>,
-}
-
-/// What pooled counts come to: the quartiles and splines of the columns that have them.
+/// What counts come to: the quartiles and splines of the columns that have them.
 #[derive(Debug, Default)]
 struct Quantiles {
     quartiles: Vec<Quartiles>,
@@ -91,8 +78,6 @@ pub(crate) struct Prepared {
     pub(crate) standardisation: Standardisation,
     /// Of all sites, where they are pooled and the sites do not hear them.
     pub(crate) second_moments: Option<SecondMoments>,
-    /// What all counted on the method's grids, where it is kept.
-    pub(crate) counts: Vec<ColumnHistogram>,
     pub(crate) totals: Totals,
     /// Patients of all sites together.
     pub(crate) patients: u64,
@@ -102,12 +87,13 @@ pub(crate) struct Prepared {
 
 impl<P: Preparable> Preparation<P> {
     /// A preparation that begins.
-    pub(crate) fn new(wanted: P, cohort: Arc<CohortSpecification>) -> Self {
+    pub(crate) fn new(wanted: P, beginning: &Beginning) -> Self {
+        let cohort = Arc::clone(&beginning.cohort);
         Self {
             columns: cohort.standardised_columns(),
             grids: wanted.grids(&cohort),
             wanted,
-            counts: Vec::new(),
+            counts: Arc::clone(&beginning.counts),
             cohort,
             step: Step::Moments,
         }
@@ -122,28 +108,22 @@ impl<P: Preparable> Preparation<P> {
             Answer::Moments(sum) => sum,
             other => return Err(unexpected(&other, "moments")),
         };
-        let pooled = Pooled { moments, between };
         let totals = Totals {
             patients: summary.patients,
             pairs: summary.pairs,
             sites: closed.sites.len() as u64,
         };
         self.wanted.accepts_totals(&totals)?;
-        if self.grids.is_empty() {
-            return self.standardise(pooled, Quantiles::default(), totals, closed.notes);
-        }
-        self.step = Step::Quantiles { pooled, totals };
-        Ok(Turn::Ask)
+        self.standardise((moments, &between), totals, closed.notes)
     }
 
     fn standardise(
         &mut self,
-        pooled: Pooled,
-        Quantiles { quartiles, curves }: Quantiles,
+        (moments, between): (Vec<ColumnMoments>, &[BetweenMoments]),
         totals: Totals,
         notes: &mut Vec<String>,
     ) -> Closing {
-        let Pooled { moments, between } = pooled;
+        let Quantiles { quartiles, curves } = self.quantiles(&moments)?;
         let fault = |error: StandardiseError| Failure::new(Code::Standardise, error.to_string());
         let mut standardisation =
             Standardisation::from_moments(&self.columns, &moments, &quartiles)
@@ -157,7 +137,7 @@ impl<P: Preparable> Preparation<P> {
         let mut within = None;
         if self.wanted.centres_sites() {
             let shares = standardisation
-                .shares_within(&self.columns, &moments, &between)
+                .shares_within(&self.columns, &moments, between)
                 .map_err(fault)?;
             notes.extend(apart(&standardisation, &shares));
             let before = standardisation.dropped().len();
@@ -181,14 +161,10 @@ impl<P: Preparable> Preparation<P> {
         Ok(Turn::Ask)
     }
 
-    /// What the sites' counts come to.
-    fn quantiles(
-        &self,
-        moments: &[ColumnMoments],
-        counted: &[ColumnHistogram],
-    ) -> Result<Quantiles, Failure> {
+    /// What was counted comes to.
+    fn quantiles(&self, moments: &[ColumnMoments]) -> Result<Quantiles, Failure> {
         let columns = &self.grids.columns;
-        let values = pooling::pooled(columns, moments, counted)?;
+        let values = pooling::pooled(columns, moments, &self.counts)?;
         let wanted = |column: &GriddedColumn| self.columns[column.column].needs_quartiles();
         let all = columns.iter().zip(&values);
         let quartiles = all
@@ -209,7 +185,6 @@ impl<P: Preparable> Preparation<P> {
         Turn::Done(Prepared {
             standardisation,
             second_moments,
-            counts: self.counts.clone(),
             totals: preparing.totals,
             patients: preparing.moments.first().map_or(0, ColumnMoments::patients),
             missing: pooling::missing_shares(&self.columns, &preparing.moments),
@@ -242,7 +217,6 @@ impl<P: Preparable> Asking for Preparation<P> {
     fn ask(&self, _: usize) -> Option<Request> {
         Some(match &self.step {
             Step::Moments => Request::Moments,
-            Step::Quantiles { .. } => Request::Quantiles,
             Step::Prepare { preparing, .. } => Request::Prepare(Arc::clone(preparing)),
             Step::Correlate { second_moments, .. } => {
                 Request::Correlate(Arc::clone(second_moments))
@@ -265,10 +239,6 @@ impl<P: Preparable> Asking for Preparation<P> {
                     judging::moments(&feature.kind, found, patients)
                 })
             }
-            (Step::Quantiles { .. }, Answer::Quantiles(found)) => {
-                let grids: Vec<Grid> = self.grids.all().collect();
-                histograms(found, grids.into_iter(), patients)
-            }
             (
                 Step::Prepare {
                     standardisation, ..
@@ -284,7 +254,6 @@ impl<P: Preparable> Asking for Preparation<P> {
             },
             (Step::Correlate { .. }, Answer::Correlated) => Ok(()),
             (Step::Moments, other) => Err(unexpected(other, "moments")),
-            (Step::Quantiles { .. }, other) => Err(unexpected(other, "quantiles")),
             (Step::Prepare { .. }, other) => {
                 Err(unexpected(other, "to hear that the site is prepared"))
             }
@@ -301,7 +270,6 @@ impl<P: Preparable> Asking for Preparation<P> {
                 let columns = features.map(|feature| feature.kind.blank()).collect();
                 Answer::Moments(SiteMoments::blank(columns))
             }
-            Step::Quantiles { .. } => pooling::blank(&self.grids.columns, self.grids.events),
             Step::Prepare {
                 standardisation, ..
             } if self.wanted.multiplies() => {
@@ -330,15 +298,6 @@ impl<P: Preparable> Stage for Preparation<P> {
     fn close(&mut self, closed: &mut Closed<'_>) -> Closing {
         match &self.step {
             Step::Moments => self.close_moments(closed),
-            Step::Quantiles { pooled, totals } => {
-                let (pooled, totals) = (pooled.clone(), *totals);
-                let counted = pooling::histograms(closed)?;
-                let quantiles = self.quantiles(&pooled.moments, &counted)?;
-                if self.wanted.keeps_counts() {
-                    self.counts = counted;
-                }
-                self.standardise(pooled, quantiles, totals, closed.notes)
-            }
             Step::Prepare {
                 preparing,
                 standardisation,

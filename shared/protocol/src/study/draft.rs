@@ -2,7 +2,7 @@
 
 use super::{CertificateFingerprint, Study};
 use crate::job::Job;
-use privacy::{Limits, Rules};
+use privacy::{Limits, Permission, Rules};
 use std::fmt::Write as _;
 use toml_span::value::{Value, ValueInner};
 
@@ -178,6 +178,14 @@ pub fn of_job(job: &Job, operator: &str) -> Result<(String, String), DraftError>
     let own = format!("{own}study = {name:?}\noutcome = \"outcome\"\n{settings}");
     let hospitals: Vec<&str> = job.sites.iter().map(|site| site.as_str()).collect();
     let limits = limits(job);
+    if job
+        .method
+        .needs()
+        .permissions
+        .contains(&Permission::Forests)
+    {
+        head.push_str("common_forests = true\n");
+    }
     let study = format!(
         "name = {name:?}\ntitle = \"The patients of the job {name}\"\npurpose = \"A trial on one machine\"\nuntil = \"9999-12-31\"\n\
          methods = [{method:?}]\nlimits = {{ {limits} }}\noperators = [{operator:?}]\nhospitals = {hospitals:?}\n{head}\n{study}"

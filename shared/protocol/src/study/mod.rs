@@ -8,8 +8,9 @@ mod outcome;
 mod read;
 mod state;
 
-use crate::cohort::{CohortSpecification, Feature, Judgements, OutcomeSpecification};
+use crate::cohort::{CohortSpecification, Feature, Grids, Judgements, OutcomeSpecification};
 use crate::document::{Section, list, nearest_hint};
+use crate::method::Method;
 use crate::name::{NameError, OperatorName, SiteName};
 use crate::time::Timestamp;
 use privacy::Limits;
@@ -50,6 +51,8 @@ pub struct Study {
     pub renews: Vec<StudyName>,
     /// Methods that its jobs may use, as job files spell them.
     pub methods: Vec<String>,
+    /// Whether its jobs may grow forests that all hospitals have in common: then every number is counted on a grid.
+    pub common_forests: bool,
     /// How finely the hospitals say what they add to a sum.
     pub precision: Precision,
     /// How much its runs may ask, all together. Its card does not count.
@@ -242,6 +245,12 @@ impl Study {
             outcome: outcome.specification.clone(),
             features: self.features.clone(),
         }
+    }
+
+    /// What the hospitals count on grids of the patients who have this outcome, when the study opens.
+    #[must_use]
+    pub fn grids(&self, outcome: &StudyOutcome) -> Grids {
+        Method::grids_of_all(&self.methods, &self.cohort(outcome), self.common_forests)
     }
 
     fn lacks(&self, key: &'static str, found: &str, known: Vec<&str>) -> Outside {

@@ -54,6 +54,7 @@ fn study(text: &str, root: &mut Section<'_, '_>) -> Option<Study> {
     }
     let renews = renews(root, name.as_ref());
     let methods = methods(root);
+    let common_forests = root.or("common_forests", false);
     let precision = precision(root);
     let limits = root.required_table("limits", |section| Some(limits(section)));
     let outcomes = outcomes(root);
@@ -74,6 +75,7 @@ fn study(text: &str, root: &mut Section<'_, '_>) -> Option<Study> {
         hospitals,
         renews,
         methods,
+        common_forests,
         precision,
         limits: limits?,
         outcomes,

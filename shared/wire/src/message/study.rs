@@ -1,14 +1,16 @@
 //! What is said of studies: approvals, how they opened, and where they stand.
 
-use crate::encoding::values::{at_most, malformed, present, run_id, sentence};
+use crate::encoding::list::Listed;
+use crate::encoding::values::{at_most, each, malformed, present, run_id, sentence};
 use crate::error::WireError;
 use crate::generated as pb;
 use crate::message::covered::{encapsulations, encapsulations_to_proto};
 use crate::message::covered::{introduction, introduction_to_proto};
+use crate::message::moments::Histograms;
 use crate::message::to_site::{warrant, warrant_to_proto};
 use prost::Message as _;
-use protocol::limits::{PARTS_MAX, SITES_MAX};
-use protocol::message::Waiting;
+use protocol::limits::{FEATURES_MAX, OUTCOMES_MAX, PARTS_MAX, SITES_MAX};
+use protocol::message::{ColumnHistogram, Waiting};
 use protocol::name::SiteName;
 use protocol::opening::Opening;
 use protocol::study::{Approval, HospitalState, SignedApproval, Standing, StudyName, StudyState};
@@ -101,7 +103,11 @@ pub fn encode_opening(opening: &Opening) -> Vec<u8> {
         introductions,
         encapsulations,
         left_out,
+        counts,
     } = opening.clone();
+    let of_outcome = |own: Vec<ColumnHistogram>| pb::HistogramsChunk {
+        histograms: own.iter().map(Histograms::write).collect(),
+    };
     let found = pb::Opening {
         run: run.as_str().to_owned(),
         digest,
@@ -114,6 +120,7 @@ pub fn encode_opening(opening: &Opening) -> Vec<u8> {
             .map(encapsulations_to_proto)
             .collect(),
         left_out,
+        counts: counts.into_iter().map(of_outcome).collect(),
     };
     found.encode_to_vec()
 }
@@ -127,6 +134,11 @@ pub fn decode_opening(record: &[u8]) -> Result<Opening, WireError> {
     at_most("introductions", found.introductions.len(), SITES_MAX)?;
     at_most("secrets", found.encapsulations.len(), SITES_MAX)?;
     at_most("patterns of patients", found.left_out.len(), PARTS_MAX)?;
+    at_most("outcomes", found.counts.len(), OUTCOMES_MAX)?;
+    let of_outcome = |own: pb::HistogramsChunk| {
+        at_most("histograms", own.histograms.len(), FEATURES_MAX + 1)?;
+        each(own.histograms, |one| Histograms::read(one, &mut 0))
+    };
     let introductions = found.introductions.into_iter().map(introduction);
     let secrets = found.encapsulations.into_iter().map(encapsulations);
     Ok(Opening {
@@ -135,6 +147,7 @@ pub fn decode_opening(record: &[u8]) -> Result<Opening, WireError> {
         introductions: introductions.collect::<Result<_, _>>()?,
         encapsulations: secrets.collect::<Result<_, _>>()?,
         left_out: found.left_out,
+        counts: each(found.counts, of_outcome)?,
     })
 }
 

@@ -107,7 +107,6 @@ fn every_request_is_what_googles_protobuf_writes_and_reads_back_from_it() {
         ("moments", ask(Request::Moments)),
         ("prepare", preparing(Vec::new())),
         ("prepare_with_quartiles", preparing(vec![QUARTILES])),
-        ("quantiles", ask(Request::Quantiles)),
         (
             "correlate",
             ask(Request::Correlate(Arc::new(second_moments()))),
@@ -365,7 +364,6 @@ fn requests() -> impl Strategy<Value = Request> {
     prop_oneof![
         Just(Request::Describe),
         Just(Request::Moments),
-        Just(Request::Quantiles),
         (moments(), quartiles, (count(), count(), count(), count())).prop_map(
             move |(moments, quartiles, four)| {
                 Request::Prepare(Arc::new(Preparing {

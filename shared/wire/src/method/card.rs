@@ -7,7 +7,7 @@ use crate::error::WireError;
 use crate::generated as pb;
 use crate::generated::card_outcome::Summary;
 use crate::generated::card_request::Request as Asked;
-use crate::method::NUMBER_BYTES;
+use crate::method::{HISTOGRAMS_PER_JOB_BYTE, NUMBER_BYTES};
 use protocol::limits::{CARD_COUNTS_MAX, LEVELS_MAX, OUTCOMES_MAX, PARTS_MAX, RENEWALS_MAX};
 use protocol::message::card::{LeftOut, Request};
 use protocol::method::card::model::{Entry, Group, Model, Moments, OutcomeSummary, Table};
@@ -34,6 +34,15 @@ impl Travels for Request {
             Self::Count(left_out) => Asked::Count(pb::CountCard {
                 left_out: left_out.to_vec(),
             }),
+            Self::Histograms {
+                outcome,
+                columns,
+                left_out,
+            } => Asked::Histograms(pb::HistogramsCard {
+                outcome,
+                columns: columns.to_vec(),
+                left_out: left_out.to_vec(),
+            }),
             Self::Sum { places, left_out } => Asked::Sum(pb::SumCard {
                 places: places.to_vec(),
                 left_out: left_out.to_vec(),
@@ -51,6 +60,14 @@ impl Travels for Request {
             Asked::Part(_) => Self::Part,
             Asked::Compare(asked) => Self::Compare(left_out(asked.left_out)?),
             Asked::Count(asked) => Self::Count(left_out(asked.left_out)?),
+            Asked::Histograms(asked) => {
+                at_most("columns", asked.columns.len(), CARD_COUNTS_MAX)?;
+                Self::Histograms {
+                    outcome: asked.outcome,
+                    columns: Arc::new(asked.columns),
+                    left_out: left_out(asked.left_out)?,
+                }
+            }
             Asked::Sum(asked) => {
                 at_most("places", asked.places.len(), CARD_COUNTS_MAX)?;
                 Self::Sum {
@@ -187,6 +204,7 @@ pub(super) fn answer_bytes_max(request: &Request, job_bytes: u64) -> Option<u64>
             counts.min(most)
         }
         Request::Compare(_) => LOTS_MAX as u64,
+        Request::Histograms { .. } => return Some(HISTOGRAMS_PER_JOB_BYTE * job_bytes),
         // Of a sum in a unit of the data four words.
         Request::Sum { places, .. } => 2 * (2 * places.len() + SUMS_MAX * OUTCOMES_MAX) as u64,
     };

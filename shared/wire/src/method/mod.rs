@@ -39,9 +39,9 @@ use std::sync::Arc;
 pub(crate) const NUMBER_BYTES: u64 = 8;
 /// Bytes of moments for each byte of the job: a feature takes at least 26 there and at most 48 here, a level 4 and 10.
 const MOMENTS_PER_JOB_BYTE: u64 = 4;
-/// Bytes of histograms for each byte of the job: a feature takes at least 32 there and here at most 12 for each of 4,096
+/// Bytes of histograms for each byte of the study: a feature takes at least 32 there and here at most 12 for each of 4,096
 /// cells.
-const HISTOGRAMS_PER_JOB_BYTE: u64 = 1_536;
+pub(crate) const HISTOGRAMS_PER_JOB_BYTE: u64 = 1_536;
 /// How much longer than in the clear a covered answer can be.
 const COVERED_FACTOR: u64 = 8;
 /// Bytes that every answer may have beside, for what cuts it into parts.
@@ -61,7 +61,6 @@ macro_rules! registry {
                     ),
                     Self::Describe => (Asked::Describe(pb::Describe {}), OutgoingParts::none()),
                     Self::Moments => (Asked::Moments(pb::AskMoments {}), OutgoingParts::none()),
-                    Self::Quantiles => (Asked::Quantiles(pb::AskQuantiles {}), OutgoingParts::none()),
                     Self::Prepare(preparing) => preparing.cut_as(Asked::Prepare),
                     Self::Correlate(second_moments) => second_moments.cut_as(|header| {
                         let second_moments = Some(header);
@@ -76,8 +75,7 @@ macro_rules! registry {
                     Asked::Introduce(_)
                     | Asked::Encapsulate(_)
                     | Asked::Describe(_)
-                    | Asked::Moments(_)
-                    | Asked::Quantiles(_) => Ok(Declared::default()),
+                    | Asked::Moments(_) => Ok(Declared::default()),
                     Asked::Prepare(prepare) => Arc::<Preparing>::declared(prepare),
                     Asked::Correlate(correlate) => {
                         let header = present("second moments", correlate.second_moments.as_ref())?;
@@ -93,7 +91,6 @@ macro_rules! registry {
                     Asked::Encapsulate(_) => Self::Encapsulate,
                     Asked::Describe(_) => Self::Describe,
                     Asked::Moments(_) => Self::Moments,
-                    Asked::Quantiles(_) => Self::Quantiles,
                     Asked::Prepare(prepare) => Self::Prepare(Travels::join(prepare, parts)?),
                     Asked::Correlate(correlate) => {
                         let header = present("second moments", correlate.second_moments)?;
@@ -256,7 +253,6 @@ macro_rules! registry {
                     None
                 }
                 Request::Moments => Some(MOMENTS_PER_JOB_BYTE * job_bytes),
-                Request::Quantiles => Some(HISTOGRAMS_PER_JOB_BYTE * job_bytes),
                 Request::Prepare(preparing) => Some(second_moments_bytes(&preparing.moments)),
                 $(Request::$Name(request) => $room::answer_bytes_max(request, job_bytes),)*
             };

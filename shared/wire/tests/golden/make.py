@@ -158,7 +158,6 @@ golden = {
     "encapsulate": ask(encapsulate=f.Encapsulate()),
     "describe": ask(describe=f.Describe()),
     "moments": ask(moments=f.AskMoments()),
-    "quantiles": ask(quantiles=f.AskQuantiles()),
     "prepare": ask([columns], prepare=f.Prepare(columns=2, totals=totals)),
     "prepare_with_quartiles": ask([chunk(0, [1, 2, 4]), chunk(1, [0.5, 1]), columns],
                                   prepare=f.Prepare(columns=2, totals=totals, quartiles=shape(1, 3), within=shape(1, 2), curves=[
@@ -200,6 +199,7 @@ golden = {
     "part_card": ask_card(part=k.PartCard()),
     "compare_card": ask_card(compare=k.CompareCard(left_out=[1, 300])),
     "count_card": ask_card(count=k.CountCard(left_out=[1, 300])),
+    "histograms_card": ask_card(histograms=k.HistogramsCard(outcome=1, columns=[0, 2, 300], left_out=[1, 300])),
     "sum_card": ask_card(sum=k.SumCard(places=[0, 2, 300], left_out=[1, 300])),
     "measure": ask_neighbours(measure=n.MeasureDistances()),
     "count_alike": ask_neighbours(count=n.CountAlike(radii=[0.5, 1.25])),

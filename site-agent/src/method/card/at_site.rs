@@ -46,8 +46,8 @@ impl AtSite for Tabulator {
 
     fn forget(&mut self) {}
 
-    fn explained(settings: &CardSettings, job: &Job, _: &Rules) -> Told {
-        explain::told(job, settings)
+    fn explained(settings: &CardSettings, job: &Job, rules: &Rules) -> Told {
+        explain::told(job, settings, rules)
     }
 
     fn asks(_: &CardSettings, _: &Job, _: &Path) -> Result<Option<Asks>, Stop> {

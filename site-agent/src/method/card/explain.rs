@@ -1,17 +1,21 @@
 //! What a job for the card of a study would make this site send.
 
 use crate::explain::kinds::{MessageKind, NUMBER_BYTES, Sizes, Told, description, refusal};
+use privacy::Rules;
+use protocol::cohort::Grids;
 use protocol::job::Job;
 use protocol::limits::{CARD_PATIENTS_MIN, PUBLISHED_PATIENTS};
 use protocol::method::card::settings::{CardSettings, counted, levels};
 
 const WITHHELD: &str = "nothing of this site by itself, for it leaves covered";
 
-pub(crate) fn told(job: &Job, settings: &CardSettings) -> Told {
+pub(crate) fn told(job: &Job, settings: &CardSettings, rules: &Rules) -> Told {
     let mut messages = vec![description(&Sizes::of_outcome(job))];
     messages.extend((settings.patterns() > 0).then(|| parts(settings)));
     messages.extend((!settings.renews.is_empty()).then(|| lots(settings)));
-    messages.extend([counts(settings), sums(settings), refusal()]);
+    messages.push(counts(settings));
+    messages.extend(histograms(settings, rules));
+    messages.extend([sums(settings), refusal()]);
     Told {
         messages,
         brake: "Nothing needs one: all questions are the same whatever the answers of a single site are.".to_owned(),
@@ -65,6 +69,37 @@ fn counts(settings: &CardSettings) -> MessageKind {
         ),
         ..of_numbers("card_counts", numbers)
     }
+}
+
+/// None where nothing is counted on grids.
+fn histograms(settings: &CardSettings, rules: &Rules) -> Option<MessageKind> {
+    let all: Vec<&Grids> = settings
+        .grids
+        .iter()
+        .filter(|one| !one.is_empty())
+        .collect();
+    let columns = all.iter().map(|grids| grids.all().count()).max()?;
+    // A count for each cell; that of the outcome with most.
+    let numbers = all.iter().map(|grids| grids.cells()).max()?;
+    let minimum = rules.cell_min.max(1);
+    Some(MessageKind {
+        purpose: "histograms of each outcome's patients, from which every run of the study takes its medians, interquartile ranges, \
+                  knots of splines, cut points and event times",
+        shape: format!("{columns} columns, {numbers} cells"),
+        times: all.len() as u64,
+        rule: "cell_min",
+        withheld: match minimum {
+            1 => format!("{WITHHELD}; cell_min is 1"),
+            _ => format!(
+                "{WITHHELD}; neighbouring cells are joined until each holds {minimum}, and fewer values in all are left out"
+            ),
+        },
+        worst: format!(
+            "How many patients lie in each stretch of a number's range, in stretches of {minimum} patients or more, and \
+             so every quantile to the width of a stretch."
+        ),
+        ..of_numbers("quantiles", numbers)
+    })
 }
 
 fn sums(settings: &CardSettings) -> MessageKind {

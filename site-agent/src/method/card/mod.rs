@@ -5,18 +5,19 @@ pub(crate) mod explain;
 
 // By this name the list of methods knows it.
 pub(super) use self::Tabulator as Own;
+use crate::method::{events_on, on_grid};
 use crate::run::stop::Stop;
 use crate::source::{Enrolled, KnownOutcome};
 use crate::studies::Lots;
 use ndarray::Array1;
-use protocol::cohort::{Feature, FeatureKind, OutcomeKind};
+use protocol::cohort::{Feature, FeatureKind, GriddedColumn, OutcomeKind};
 use protocol::failure::Code;
 use protocol::limits::AGE_MAX;
-use protocol::message::Answer;
 use protocol::message::card::{self as message, Counts, FeatureCounts, GroupCounts, Request, Sums};
+use protocol::message::{Answer, ColumnHistogram};
 use protocol::method::card::settings::{CardSettings, counted};
 use similarity::cohort::moments::ColumnMoments;
-use similarity::cohort::{Column, MISSING_LEVEL, Outcome, Values};
+use similarity::cohort::{Column, MISSING_LEVEL, Outcome, Values, take_logarithms};
 
 /// The patients of a study, and the groups that they are in.
 pub(super) struct Tabulator {
@@ -72,6 +73,14 @@ impl Tabulator {
 
     pub(super) fn answer(&self, request: &Request) -> Result<Answer, Stop> {
         Ok(Answer::Card(match request {
+            Request::Histograms {
+                outcome,
+                columns,
+                left_out,
+            } => {
+                let histograms = self.histograms(*outcome as usize, columns, left_out)?;
+                return Ok(Answer::Quantiles(histograms));
+            }
             Request::Part => message::Answer::Parts(self.by_pattern()),
             Request::Compare(left_out) => message::Answer::Lots(self.lots(left_out)),
             Request::Count(left_out) => message::Answer::Counts(self.counts(left_out)),
@@ -130,6 +139,39 @@ impl Tabulator {
             groups: self.groups.iter().map(group).collect(),
             parts,
         }
+    }
+
+    /// Of the patients with an outcome, as its runs have them.
+    fn histograms(
+        &self,
+        outcome: usize,
+        columns: &[u32],
+        left_out: &[u32],
+    ) -> Result<Vec<ColumnHistogram>, Stop> {
+        let known = self
+            .outcomes
+            .get(outcome)
+            .zip(self.settings.grids.get(outcome));
+        let (known, grids) = known.ok_or_else(Stop::other_method)?;
+        let grids = grids.chosen(columns);
+        let rows = self.kept(&known.rows, left_out);
+        let of_column = |one: &GriddedColumn| {
+            let Column { name, values } = &self.columns[one.column];
+            let mut column = Column {
+                name: name.clone(),
+                values: values.select(&rows),
+            };
+            let marked = [self.settings.features[one.column].is_logarithm()];
+            take_logarithms(std::slice::from_mut(&mut column), &marked)
+                .map_err(Stop::below_zero)?;
+            on_grid(&column.values, one.grid)
+        };
+        let is_kept = |row: &usize| !left_out.contains(&self.patterns[*row]);
+        let places = (0..known.rows.len()).filter(|place| is_kept(&known.rows[*place]));
+        let places: Vec<usize> = places.collect();
+        let events = |grid| Ok(events_on(grid, &known.outcome.select(&places)));
+        let numbers = grids.columns.iter().map(of_column);
+        numbers.chain(grids.events.map(events)).collect()
     }
 
     fn sums(&self, places: &[u32], left_out: &[u32]) -> Result<Sums, Stop> {

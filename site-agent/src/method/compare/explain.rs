@@ -2,7 +2,7 @@
 
 use crate::explain::kinds::{
     MessageKind, NUMBER_BYTES, Sizes, TOGETHER, Told, description, moments, on_the_grid, prepared,
-    quantiles, refusal,
+    refusal,
 };
 use crate::method::forest::explain as forest;
 use crate::method::{regression, unpsl};
@@ -44,9 +44,6 @@ pub(crate) fn told(rules: &Rules, job: &Job, settings: &CompareSettings) -> Told
 fn messages(rules: &Rules, job: &Job, settings: &CompareSettings) -> Vec<MessageKind> {
     let sizes = Sizes::of_features(job);
     let mut messages = vec![description(&sizes), moments(rules, job, &sizes)];
-    let purpose = "histograms, from which all sites take pooled medians and interquartile ranges, and of a survival time the cells of \
-                   follow-up and a common forest's cut points";
-    messages.extend(quantiles(rules, job, purpose));
     messages.push(prepared(settings.fits_regressions(), &sizes));
     if settings.learns_metrics() {
         messages.push(unpsl::explain::of_folds(job, &settings.unpsl));

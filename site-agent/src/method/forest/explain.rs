@@ -1,7 +1,7 @@
 //! What a job of forests would make this site send.
 
 use crate::explain::kinds::{
-    MessageKind, NUMBER_BYTES, Sizes, Told, counts, description, on_the_grid, quantiles, refusal,
+    MessageKind, NUMBER_BYTES, Sizes, Told, counts, description, on_the_grid, refusal,
 };
 use privacy::Rules;
 use protocol::cohort::OutcomeKind;
@@ -42,9 +42,6 @@ fn messages(rules: &Rules, job: &Job, settings: &ForestSettings) -> Vec<MessageK
     let sizes = Sizes::of_outcome(job);
     let mut messages = vec![description(&sizes)];
     if settings.scope == ForestScope::Federated {
-        let purpose = "histograms of numbers and of the times of events, from which all sites take cut \
-                       points and event times";
-        messages.extend(quantiles(rules, job, purpose));
         messages.push(trees(rules, job, settings));
     }
     messages.push(assessment(rules, job, settings, &sizes));

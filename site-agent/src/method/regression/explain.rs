@@ -2,7 +2,7 @@
 
 use crate::explain::kinds::{
     MessageKind, NUMBER_BYTES, Sizes, TOGETHER, Told, counts, description, moments, on_the_grid,
-    prepared, quantiles, refusal,
+    prepared, refusal,
 };
 use privacy::{Rules, Steepness};
 use protocol::assessment::SHARE_BINS;
@@ -54,8 +54,6 @@ fn messages(rules: &Rules, job: &Job, settings: &RegressionSettings) -> Vec<Mess
     let sizes = Sizes::of_features(job);
     let is_cox = matches!(job.cohort.outcome.kind, OutcomeKind::Survival { .. });
     let mut messages = vec![description(&sizes), moments(rules, job, &sizes)];
-    let purpose = "histograms, from which all sites take pooled medians and interquartile ranges, and the knots of splines";
-    messages.extend(quantiles(rules, job, purpose));
     messages.push(prepared(true, &sizes));
     messages.push(likelihood(job, settings, &sizes));
     if is_cox {

@@ -2,7 +2,7 @@
 
 use crate::explain::kinds::{
     MessageKind, NUMBER_BYTES, Sizes, TOGETHER, Told, correlated, description, moments,
-    on_the_grid, prepared, quantiles, refusal,
+    on_the_grid, prepared, refusal,
 };
 use privacy::{JUDGED_PATIENTS_MIN, Rules, Steepness};
 use protocol::assessment::VOTES_MAX;
@@ -54,8 +54,6 @@ fn messages(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Vec<MessageKi
     let sizes = sizes(job, settings);
     let pooled = settings.objective.correlation == CorrelationScope::Pooled;
     let mut messages = vec![description(&sizes), moments(rules, job, &sizes)];
-    let purpose = "histograms, from which all sites take pooled medians and interquartile ranges";
-    messages.extend(quantiles(rules, job, purpose));
     messages.push(prepared(pooled, &sizes));
     if pooled {
         messages.push(correlated());

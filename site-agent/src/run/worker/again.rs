@@ -3,7 +3,7 @@
 use super::Worker;
 use super::notice::notice;
 use crate::books::chain::ChainError;
-use crate::run::stop::Stop;
+use crate::run::stop::{Halt, Stop};
 use protocol::message::{Ask, Request};
 use protocol::time::Timestamp;
 
@@ -40,10 +40,10 @@ impl Worker {
         };
         let answered = match &ask.request {
             Request::Introduce | Request::Encapsulate => return Ok(None),
-            Request::Describe => current.describe(&self.config, &mut self.ledger, &ask, at)?,
-            _ => current.answer(&mut self.ledger, &ask)?,
+            Request::Describe => current.describe(&self.config, &mut self.ledger, &ask, at),
+            _ => current.answer(&mut self.ledger, &ask),
         };
-        let (sealed, stop) = match answered {
+        let (sealed, stop) = match Halt::apart(answered)? {
             Ok(sealed) => (sealed, None),
             Err(stop) => (wire::seal(notice(stop.clone())), Some(stop)),
         };

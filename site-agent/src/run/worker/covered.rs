@@ -1,12 +1,11 @@
 //! What the worker answers: the question that follows from the run, covered.
 
 use super::{Admitted, Current, Outcome, refused};
-use crate::books::chain::ChainError;
 use crate::books::identity::{Question, RunDigest};
 use crate::books::ledger::{Answered, Ledger};
 use crate::config::SiteConfig;
 use crate::run::figures;
-use crate::run::stop::Stop;
+use crate::run::stop::{Halt, Stop};
 use crate::run::summing::Summing;
 use privacy::{Cost, Covering, Disclosure, Released};
 use protocol::failure::{Code, Refusal};
@@ -18,29 +17,25 @@ impl Current {
     /// Answers the question that follows from the run, and no other. What adds up is covered; it is in the ledger before it is
     /// released.
     pub(super) fn answer(&mut self, ledger: &mut Ledger, ask: &Ask) -> Outcome {
-        let next = match self.judge(ask) {
-            Ok(next) => next,
-            Err(stop) => return Ok(Err(stop)),
-        };
+        let next = self.judge(ask)?;
         let (Some(summing), Some(admitted)) = (&self.summing, &mut self.admitted) else {
-            return Ok(Err(Stop::early()));
+            return Err(Stop::early().into());
         };
-        if let Err(refusal) = admitted.gate.still_open() {
-            return Ok(Err(refused(refusal)));
-        }
+        admitted.gate.still_open().map_err(refused)?;
         let request = &ask.request;
         let question = self.digest.question(ask.exchange, request);
         let known = ledger.answered(&self.digest, &question).cloned();
         if known.is_none() && ledger.is_covered(&self.digest, ask.exchange) {
             let text = "another question of the same exchange was answered before, and masks are used once";
-            return Ok(Err(Stop::Refused(Refusal {
+            let refusal = Refusal {
                 rule: "same_answer".to_owned(),
                 text: text.to_owned(),
-            })));
+            };
+            return Err(Stop::Refused(refusal).into());
         }
         let prepared = admitted.computation.rows().is_some();
         if request.builds_on_preparation() && !prepared {
-            return Ok(Err(Stop::early()));
+            return Err(Stop::early().into());
         }
         let answer = match admitted.answer_braked(request) {
             Ok(answer) => answer,
@@ -48,20 +43,17 @@ impl Current {
                 if is_shut {
                     ledger.shut(&self.digest)?;
                 }
-                return Ok(Err(stop));
+                return Err(stop.into());
             }
         };
         let Some(blank) = &next.blank else {
             return match known {
-                Some(known) => Ok(admitted.repeat(answer, &known)),
+                Some(known) => Ok(admitted.repeat(answer, &known)?),
                 None => admitted.release(answer, ledger, &self.digest, question),
             };
         };
         let heard = summing.follower().heard();
-        let covering = match summing.covering(&next, &heard) {
-            Ok(covering) => covering,
-            Err(stop) => return Ok(Err(stop)),
-        };
+        let covering = summing.covering(&next, &heard)?;
         if let Answer::Assessed(assessment) = &answer {
             let folder = admitted.computation.folder();
             if let Err(error) = figures::write(
@@ -70,7 +62,7 @@ impl Current {
                 &admitted.description,
                 assessment,
             ) {
-                return Ok(Err(Stop::failed(Code::Results, error.to_string())));
+                return Err(Stop::failed(Code::Results, error.to_string()).into());
             }
         }
         let answer = answer.in_shape_of(blank, admitted.description.patients);
@@ -93,11 +85,11 @@ impl Current {
         ledger: &mut Ledger,
         ask: &Ask,
         now: Timestamp,
-    ) -> Result<Result<(), Stop>, ChainError> {
-        match self.judge(ask) {
-            Err(stop) => Ok(Err(stop)),
-            Ok(_) if self.admitted.is_some() => Ok(Ok(())),
-            Ok(_) => self.admit(config, ledger, now),
+    ) -> Result<(), Halt> {
+        self.judge(ask)?;
+        match self.admitted {
+            Some(_) => Ok(()),
+            None => self.admit(config, ledger, now),
         }
     }
 
@@ -109,14 +101,12 @@ impl Current {
         ask: &Ask,
         now: Timestamp,
     ) -> Outcome {
-        if let Err(stop) = self.take_part(config, ledger, ask, now)? {
-            return Ok(Err(stop));
-        }
+        self.take_part(config, ledger, ask, now)?;
         let introduction = match (&self.summing, &self.admitted) {
             (Some(summing), Some(own)) => summing.introduce(config, own.patients_at_most),
             (Some(_) | None, _) => Err(Stop::early()),
         };
-        Ok(introduction.map(|introduction| wire::seal(Released::notice(introduction))))
+        Ok(wire::seal(Released::notice(introduction?)))
     }
 
     /// The site says no, or who its patients are.
@@ -127,10 +117,8 @@ impl Current {
         ask: &Ask,
         now: Timestamp,
     ) -> Outcome {
-        match self.take_part(config, ledger, ask, now)? {
-            Ok(()) => self.answer(ledger, ask),
-            Err(stop) => Ok(Err(stop)),
-        }
+        self.take_part(config, ledger, ask, now)?;
+        self.answer(ledger, ask)
     }
 
     /// Whether another process of this site has answered the question at which a cohort is admitted, so that this one has yet to read
@@ -148,14 +136,10 @@ impl Current {
 
     /// A secret for each later site, which covers what is said later. Nothing of the cohort is in it.
     pub(super) fn encapsulate(&mut self, config: &SiteConfig, ask: &Ask) -> Outcome {
-        if let Err(stop) = self.judge(ask) {
-            return Ok(Err(stop));
-        }
-        let Some(summing) = &mut self.summing else {
-            return Ok(Err(Stop::early()));
-        };
-        let told = summing.encapsulate(&config.folder)?;
-        Ok(told.map(|told| wire::seal(Released::notice(told))))
+        self.judge(ask)?;
+        let summing = self.summing.as_mut().ok_or_else(Stop::early)?;
+        let encapsulated = summing.encapsulate(&config.folder)?;
+        Ok(wire::seal(Released::notice(encapsulated)))
     }
 }
 
@@ -177,14 +161,11 @@ impl Admitted {
             }
             None => self.gate.release_covered(answer, covering),
         };
-        let sealed = match covered {
-            Ok(released) => wire::seal(released),
-            Err(refusal) => return Ok(Err(refused(refusal))),
-        };
+        let sealed = wire::seal(covered.map_err(refused)?);
         if known.is_none() {
             let answered = Answered::new(kind, cost, sealed.digest());
             ledger.answer(run, question, answered.covered(covering.exchange))?;
         }
-        Ok(Ok(sealed))
+        Ok(sealed)
     }
 }

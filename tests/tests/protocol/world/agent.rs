@@ -7,6 +7,7 @@ use protocol::message::unpsl::{self, Centre, Round};
 use protocol::message::{Answer, Ask, Closed, Request, ToCoordinator, ToSite};
 use protocol::method::Method;
 use protocol::name::SiteName;
+use protocol::opening::Opening;
 use protocol::replica::Replica;
 use protocol::site::{Action, Event, Site};
 use similarity::numeric::admm::SiteDual;
@@ -33,6 +34,8 @@ pub(super) struct Agent {
     /// The job, and what the site computes for it.
     job: Job,
     pretend: Pretend,
+    /// How the job's study opened; none where the run opens it.
+    opening: Option<Opening>,
     /// The site's dual, as far as this process has found it.
     dual: SiteDual,
     /// Exchanges that this process has answered.
@@ -46,7 +49,12 @@ pub(super) struct Agent {
 }
 
 impl Agent {
-    pub(super) fn new(job: &Job, site: usize, gate: Gate, pretend: Pretend) -> Self {
+    pub(super) fn new(
+        job: &Job,
+        site: usize,
+        (gate, opening): (Gate, Option<Opening>),
+        pretend: Pretend,
+    ) -> Self {
         let sites = job.sites.len();
         Self {
             name: job.sites[site].clone(),
@@ -54,6 +62,7 @@ impl Agent {
             answered: BTreeSet::new(),
             job: job.clone(),
             pretend,
+            opening,
             machine: Site::default(),
             gate,
             up: false,
@@ -169,7 +178,8 @@ impl Agent {
                 Action::Begin(begin) => {
                     self.computing.clear();
                     let job = Job::parse(&begin.job).unwrap_or_else(|errors| panic!("{errors}"));
-                    self.replica = Some(Replica::new(&begin, job, self.site, None));
+                    self.replica =
+                        Some(Replica::new(&begin, job, self.site, self.opening.as_ref()));
                     self.heard = wire::Heard::default();
                 }
                 Action::Follow(closed) => self.follow(&closed),

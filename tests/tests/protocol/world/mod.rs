@@ -40,6 +40,7 @@ use protocol::site;
 use protocol::time::Timestamp;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use similarity::cohort::quantile::Grid;
 use std::sync::Arc;
 
 /// A method as the sites of the world pretend to carry it out. A value of it is the oracle of one run; whatever it gives
@@ -159,23 +160,47 @@ fn run_id() -> RunId {
     RunId::new("run").unwrap()
 }
 
-fn fresh(job: &Job) -> Run {
+/// How the job's study opened, by these keys.
+fn opening<P: Played>(job: &Job, introductions: Vec<Introduction>) -> Opening {
+    let nothing = Encapsulations {
+        ciphertexts: Vec::new(),
+        common: Vec::new(),
+    };
+    Opening {
+        run: run_id(),
+        digest: "0".repeat(64),
+        encapsulations: vec![nothing; introductions.len()],
+        introductions,
+        left_out: Vec::new(),
+        counts: vec![counts::<P>(job)],
+    }
+}
+
+fn fresh<P: Played>(job: &Job) -> Run {
     let began = Timestamp(1_000);
-    Run::new(run_id(), job.clone(), 1, Warrant::default(), began)
+    let run = Run::new(run_id(), job.clone(), 1, Warrant::default(), began);
+    run.counted(counts::<P>(job))
 }
 
 impl<P: Played> World<P> {
     pub(crate) fn new(seed: u64, faults: Faults, text: &str) -> Self {
         let job = Job::parse(text).unwrap_or_else(|errors| panic!("{errors}"));
-        let agents = (0..job.sites.len())
-            .map(|site| Agent::new(&job, site, gate(&job, P::patients(site)), pretend::<P>));
+        let agents = (0..job.sites.len()).map(|site| {
+            let opening = (!job.opens_study()).then(|| opening::<P>(&job, Vec::new()));
+            Agent::new(
+                &job,
+                site,
+                (gate(&job, P::patients(site)), opening),
+                pretend::<P>,
+            )
+        });
         Self {
             random: drawn_from(seed ^ 0x5eed),
             faults,
             planted: Planted::Nothing,
             now: Timestamp(1_000),
             sites: agents.collect(),
-            run: Some(fresh(&job)),
+            run: Some(fresh::<P>(&job)),
             account: Account::default(),
             oracle: P::new(&job),
             job,
@@ -198,17 +223,8 @@ impl<P: Played> World<P> {
             scheme: 0,
             signature: Vec::new(),
         };
-        let nothing = Encapsulations {
-            ciphertexts: Vec::new(),
-            common: Vec::new(),
-        };
-        let opening = Opening {
-            run: run_id(),
-            digest: "0".repeat(64),
-            introductions: patients_at_most.iter().map(introduction).collect(),
-            encapsulations: vec![nothing; patients_at_most.len()],
-            left_out: Vec::new(),
-        };
+        let introductions = patients_at_most.iter().map(introduction).collect();
+        let opening = opening::<P>(&self.job, introductions);
         self.run = self.run.map(|run| run.opened(&opening));
         self
     }
@@ -341,7 +357,7 @@ impl<P: Played> World<P> {
             Planted::ReplayWithoutLastRecord => drop(records.pop()),
             _ => {}
         }
-        match fresh(&self.job).resume(records, self.now) {
+        match fresh::<P>(&self.job).resume(records, self.now) {
             Ok(run) => self.run = Some(run),
             Err(error) => self.account.complain(error.to_string()),
         }
@@ -461,7 +477,7 @@ impl<P: Played> World<P> {
                     exchange: ask.exchange,
                     tagged: next.tagged,
                 };
-                let shaped = by_cells(computed.in_shape_of(blank, P::patients(site)), blank);
+                let shaped = computed.in_shape_of(blank, P::patients(site));
                 agent.gate.release_covered(shaped, &covering)
             }
         };
@@ -602,14 +618,6 @@ fn pretend<P: Played>(job: &Job, site: usize, request: &Request) -> Answer {
                 summary: Summary { patients, pairs },
             })
         }
-        Request::Quantiles => {
-            let histogram = |column: usize| ColumnHistogram {
-                ends: ends(site, column).to_vec(),
-                counts: vec![patients / 4; 4],
-            };
-            let grids = job.grids().all().count();
-            Answer::Quantiles((0..grids).map(histogram).collect())
-        }
         Request::Prepare(_) => Answer::Prepared(P::second_moments(site)),
         Request::Correlate(_) => Answer::Correlated,
         Request::Unpsl(_)
@@ -622,19 +630,21 @@ fn pretend<P: Played>(job: &Job, site: usize, request: &Request) -> Answer {
     }
 }
 
-/// Histograms with a group for each cell of the grid, as sums have them: what is in a group is in its last cell.
-fn by_cells(answer: Answer, blank: &Answer) -> Answer {
-    let (Answer::Quantiles(own), Answer::Quantiles(wanted)) = (&answer, blank) else {
-        return answer;
-    };
-    let spread = |(own, wanted): (&ColumnHistogram, &ColumnHistogram)| {
-        let mut all = wanted.clone();
-        for (end, count) in own.ends.iter().zip(&own.counts) {
-            all.counts[*end as usize - 1] += count;
+/// What all patients come to on the job's grids: of each site a quarter in each of four cells.
+fn counts<P: Played>(job: &Job) -> Vec<ColumnHistogram> {
+    let on_grid = |(column, grid): (usize, Grid)| {
+        let mut counts = vec![0; grid.cells() as usize];
+        for site in 0..job.sites.len() {
+            for end in ends(site, column) {
+                counts[end as usize - 1] += P::patients(site) / 4;
+            }
         }
-        all
+        ColumnHistogram {
+            ends: (1..=grid.cells()).collect(),
+            counts,
+        }
     };
-    Answer::Quantiles(own.iter().zip(wanted).map(spread).collect())
+    job.grids().all().enumerate().map(on_grid).collect()
 }
 
 /// Cells of every grid of the world.

@@ -1,17 +1,18 @@
 //! What a run for the card of a study asks, stage by stage: who has which outcome, who is in earlier studies that it renews, counts,
-//! and sums of what enough patients have.
+//! histograms of each outcome's patients, from which every run of the study takes its own, and sums of what enough patients have.
 
 use super::message::{Answer, Counts, LeftOut, Request};
 use super::model::Model;
 use super::settings::CardSettings;
 use super::{judging, publishing, separating};
 use crate::assessment::Assessment;
-use crate::checks::unexpected;
-use crate::cohort::MissingShare;
-use crate::exchange::{Asking, Closed, Course, Turn};
+use crate::checks::{histograms, unexpected};
+use crate::cohort::{Grids, MissingShare};
+use crate::exchange::{Asking, Closed, Course, Turn, count};
 use crate::failure::Failure;
-use crate::message;
+use crate::message::{self, ColumnHistogram};
 use crate::progress::Ending;
+use similarity::cohort::quantile::Grid;
 use std::sync::Arc;
 
 /// The card of a study under way.
@@ -24,6 +25,8 @@ pub(crate) struct Card {
     compared: bool,
     /// None before they are known.
     counted: Option<Counted>,
+    /// What those who have each outcome come to on its grids, as far as that is known.
+    histograms: Vec<Vec<ColumnHistogram>>,
     model: Model,
 }
 
@@ -40,6 +43,16 @@ pub(super) struct Parts {
 struct Counted {
     counts: Counts,
     places: Arc<Vec<u32>>,
+    /// For each outcome the numbers that are counted on grids.
+    columns: Vec<Arc<Vec<u32>>>,
+}
+
+/// What is counted of the patients who have one outcome.
+struct Spread<'c> {
+    outcome: usize,
+    columns: &'c Arc<Vec<u32>>,
+    all: &'c Grids,
+    patients: u64,
 }
 
 impl Card {
@@ -50,6 +63,7 @@ impl Card {
             parts: (settings.patterns() == 0).then(Parts::default),
             compared: settings.renews.is_empty(),
             counted: None,
+            histograms: Vec::new(),
             model: Model::default(),
         }
     }
@@ -90,13 +104,22 @@ impl Card {
             (message::Answer::Card(Answer::Counts(counts)), None) => {
                 separating::check(&self.settings, &counts)?;
                 let places = separating::places(&self.settings, &counts);
+                let columns = separating::columns(&self.settings, &counts);
                 self.counted = Some(Counted {
                     counts,
                     places: Arc::new(places),
+                    columns,
                 });
+                self.pass_over();
                 Ok(Turn::Ask)
             }
-            (message::Answer::Card(Answer::Sums(sums)), Some(Counted { counts, places })) => {
+            (message::Answer::Quantiles(found), Some(_)) if self.spreads().is_some() => {
+                self.take(found);
+                self.pass_over();
+                Ok(Turn::Ask)
+            }
+            (message::Answer::Card(Answer::Sums(sums)), Some(counted)) => {
+                let Counted { counts, places, .. } = counted;
                 let parts = self.parts.as_ref();
                 let left_out = parts.map_or(0, Parts::left_out);
                 let table = publishing::table(&self.settings, counts, (places, &sums), left_out);
@@ -105,6 +128,40 @@ impl Card {
             }
             (other, _) => Err(unexpected(&other, "what was asked")),
         }
+    }
+
+    /// The grids that the patients of the next outcome are counted on; none once all are.
+    fn spreads(&self) -> Option<Spread<'_>> {
+        let outcome = self.histograms.len();
+        let counted = self.counted.as_ref()?;
+        let columns = counted.columns.get(outcome)?;
+        let all = self.settings.grids.get(outcome)?;
+        let groups = &counted.counts.groups[self.settings.groups_of(outcome)];
+        Some(Spread {
+            outcome,
+            columns,
+            all,
+            patients: groups.iter().map(|group| group.patients).sum(),
+        })
+    }
+
+    /// Nothing is asked where nothing is counted.
+    fn pass_over(&mut self) {
+        while self.spreads().is_some_and(|next| next.grids().is_empty()) {
+            self.histograms.push(Vec::new());
+        }
+    }
+
+    /// Takes the histograms of the next outcome; a number of which there is none has no values in its own.
+    fn take(&mut self, found: Vec<ColumnHistogram>) {
+        let Some(next) = self.spreads() else { return };
+        let mut all = vec![ColumnHistogram::default(); next.all.all().count()];
+        let numbers = next.columns.iter().map(|place| *place as usize);
+        let events = next.all.columns.len()..all.len();
+        for (place, histogram) in numbers.chain(events).zip(found) {
+            all[place] = histogram;
+        }
+        self.histograms.push(all);
     }
 
     /// What the run leaves, as it stands.
@@ -121,18 +178,32 @@ impl Parts {
     }
 }
 
+impl Spread<'_> {
+    fn grids(&self) -> Grids {
+        self.all.chosen(self.columns)
+    }
+}
+
 impl Asking for Card {
     fn phase(&self) -> &'static str {
         match (&self.parts, &self.counted) {
             (None, _) => "counting patients by outcome",
             (Some(_), None) if !self.compared => "comparing studies",
             (Some(_), None) => "counting patients by group",
+            (Some(_), Some(_)) if self.spreads().is_some() => "counting values",
             (Some(_), Some(_)) => "summing what enough patients have",
         }
     }
 
     fn ask(&self, _: usize) -> Option<message::Request> {
         let left_out = |parts: &Parts| Arc::clone(&parts.left_out);
+        if let (Some(parts), Some(next)) = (&self.parts, self.spreads()) {
+            return Some(message::Request::Card(Request::Histograms {
+                outcome: count(next.outcome),
+                columns: Arc::clone(next.columns),
+                left_out: left_out(parts),
+            }));
+        }
         Some(message::Request::Card(match (&self.parts, &self.counted) {
             (None, _) => Request::Part,
             (Some(parts), None) if !self.compared => Request::Compare(left_out(parts)),
@@ -145,17 +216,31 @@ impl Asking for Card {
     }
 
     fn judge(&self, _: usize, _: u64, answer: &message::Answer) -> Result<(), Failure> {
+        if let Some(next) = self.spreads() {
+            let grids: Vec<Grid> = next.grids().all().collect();
+            return match answer {
+                message::Answer::Quantiles(found) => {
+                    histograms(found, grids.into_iter(), next.patients)
+                }
+                other => Err(unexpected(other, "histograms")),
+            };
+        }
         match (&self.parts, &self.counted) {
             (None, _) => judging::parts(&self.settings, answer),
             (Some(_), None) if !self.compared => judging::lots(&self.settings, answer),
             (Some(parts), None) => judging::counts(&self.settings, parts, answer),
-            (Some(_), Some(Counted { counts, places })) => {
+            (Some(_), Some(Counted { counts, places, .. })) => {
                 judging::sums(&self.settings, (counts, places), answer)
             }
         }
     }
 
     fn blank(&self) -> Option<message::Answer> {
+        if let Some(next) = self.spreads() {
+            let grids = next.grids();
+            let histograms = grids.all().map(|grid| ColumnHistogram::blank(grid.cells()));
+            return Some(message::Answer::Quantiles(histograms.collect()));
+        }
         Some(message::Answer::Card(match (&self.parts, &self.counted) {
             (None, _) => judging::no_parts(&self.settings),
             (Some(_), None) if !self.compared => judging::no_lots(&self.settings),
@@ -171,5 +256,9 @@ impl Asking for Card {
     fn left_out(&self) -> &[u32] {
         let parts = self.parts.as_ref();
         parts.map_or(&[], |parts| &parts.left_out)
+    }
+
+    fn counts(&self) -> &[Vec<ColumnHistogram>] {
+        &self.histograms
     }
 }

@@ -1,5 +1,6 @@
 //! What coordinator and site say to each other of the card of a study. All of it adds up over the sites, and is told as a sum alone.
 
+use crate::message::QUANTILES;
 use crate::method::regression::message::Evaluating;
 use crate::method::room::{MethodAnswer, Question};
 use ndarray::Array2;
@@ -32,6 +33,15 @@ pub enum Request {
     Compare(LeftOut),
     /// Patients by group, level and part.
     Count(LeftOut),
+    /// Histograms of those who have an outcome: on all grids of these numbers, and of its events where it has a grid of them.
+    Histograms {
+        /// The outcome, by its place.
+        outcome: u32,
+        /// The numbers, by their places among the outcome's grids. Rising.
+        columns: Arc<Vec<u32>>,
+        /// Who is left out.
+        left_out: LeftOut,
+    },
     /// Sums of numbers: of features in some places, and of every outcome that has some.
     Sum {
         /// A place is that of a group times the number of features, and the feature.
@@ -104,6 +114,7 @@ impl Question for Request {
             Self::Part => PARTS,
             Self::Compare(_) => LOTS,
             Self::Count(_) => COUNTS,
+            Self::Histograms { .. } => QUANTILES,
             Self::Sum { .. } => SUMS,
         }
     }

@@ -6,6 +6,7 @@ use super::settings::CardSettings;
 use crate::failure::{Code, Failure};
 use crate::limits::CARD_PATIENTS_MIN;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Patterns of patients who are left out of the study: somebody has exactly these outcomes, and too few over all hospitals. Two outcomes
 /// differ by such patients, and so would their sums. Each patient has one pattern, so that leaving out one makes no other small: once is
@@ -103,6 +104,34 @@ pub(super) fn places(settings: &CardSettings, counts: &Counts) -> Vec<u32> {
     places
 }
 
+/// For each outcome the numbers that are counted on grids, by their places among its grids: of each enough patients with the outcome have
+/// one, or nobody, and who has it by another outcome are as many, or others by enough.
+pub(super) fn columns(settings: &CardSettings, counts: &Counts) -> Vec<Arc<Vec<u32>>> {
+    let present = |outcome: usize, feature: usize| -> u64 {
+        let groups = &counts.groups[settings.groups_of(outcome)];
+        groups
+            .iter()
+            .map(|one| one.features[feature].present())
+            .sum()
+    };
+    let mut told: Vec<Arc<Vec<u32>>> = Vec::new();
+    for (outcome, grids) in settings.grids.iter().enumerate() {
+        let is_told = |(place, feature): &(u32, usize)| {
+            let own = present(outcome, *feature);
+            let tells_apart = |(other, columns): (usize, &Arc<Vec<u32>>)| {
+                columns.contains(place)
+                    && is_nested(settings, counts, (outcome, other))
+                    && is_few(present(other, *feature).abs_diff(own))
+            };
+            !is_few(own) && !told.iter().enumerate().any(tells_apart)
+        };
+        let features = grids.columns.iter().map(|one| one.column);
+        let columns = (0..).zip(features).filter(is_told);
+        told.push(Arc::new(columns.map(|(place, _)| place).collect()));
+    }
+    told
+}
+
 /// The groups of which the sums of a feature are told: those with enough values. What is left of all patients, or of those
 /// of another outcome whom they are part of, once these are taken away, is nobody, or enough again.
 fn groups_told(settings: &CardSettings, counts: &Counts, feature: usize) -> Vec<usize> {
@@ -175,6 +204,7 @@ pub(super) fn rest(everyone: &FeatureCounts, groups: &[&FeatureCounts]) -> Featu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cohort::{FeatureKind, Grids};
     use crate::method::card::message::GroupCounts;
     use crate::study::{Study, StudyName};
 
@@ -210,6 +240,7 @@ mod tests {
             outcomes,
             features,
             renews: Vec::new(),
+            grids: Vec::new(),
         }
     }
 
@@ -313,5 +344,31 @@ mod tests {
         let apart = [[0, 0, 0], [10, 40, 40], [15, 40, 40]];
         assert_eq!(places(apart, [20, 10, 10, 0, 0]), [0, 1, 2, 4]);
         assert_eq!(places(apart, [180, 90, 90, 80, 80]), [0_u32; 0]);
+    }
+
+    #[test]
+    fn a_number_that_few_have_or_by_which_few_tell_outcomes_apart_is_not_counted() {
+        let mut settings = settings();
+        let age = FeatureKind::Age { at: String::new() };
+        let grids = Grids {
+            columns: age.gridded(0).into_iter().collect(),
+            events: None,
+        };
+        settings.grids = vec![grids; 2];
+        let told = |parts, missing| {
+            let told = columns(&settings, &counts(parts, missing));
+            told.iter().map(|one| one.len()).collect::<Vec<_>>()
+        };
+        let alike = [[0, 0, 0], [0, 40, 40], [0, 40, 40]];
+        assert_eq!(told(alike, [0; 5]), [1, 1]);
+        assert_eq!(told(alike, [141, 70, 71, 70, 71]), [0, 0]);
+        assert_eq!(told(alike, [160, 80, 80, 80, 80]), [1, 1]);
+        // Those without the outcome death are 25, of whom 20 have an age, or 19.
+        let apart = [[0, 0, 0], [10, 40, 40], [15, 40, 40]];
+        assert_eq!(told(apart, [5, 5, 0, 0, 0]), [1, 1]);
+        assert_eq!(told(apart, [6, 6, 0, 0, 0]), [1, 0]);
+        // Some have one alone, and some the other: no difference is a sum over few.
+        let both = [[0, 20, 20], [10, 40, 40], [15, 40, 40]];
+        assert_eq!(told(both, [6, 6, 0, 0, 0]), [1, 1]);
     }
 }

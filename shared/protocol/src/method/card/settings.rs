@@ -4,6 +4,7 @@ use super::coordinator::Card;
 use crate::cohort::{CohortSpecification, Grids};
 use crate::cohort::{Feature, FeatureKind, OutcomeKind, OutcomeSpecification};
 use crate::document::Section;
+use crate::failure::Failure;
 use crate::limits::{CARD_COUNTS_MAX, PARTS_MAX};
 use crate::method::room::{MethodSettings, Reading};
 use crate::method::terms::{Beginning, Needs};
@@ -19,6 +20,8 @@ pub struct CardSettings {
     pub features: Vec<Feature>,
     /// Earlier studies that have patients in common with it.
     pub renews: Vec<StudyName>,
+    /// What is counted on grids of the patients with each outcome; none of a card that opens no study.
+    pub grids: Vec<Grids>,
 }
 
 /// A group of patients on the card: all, or those of a group of one outcome.
@@ -165,6 +168,7 @@ impl MethodSettings for CardSettings {
             outcomes: study.outcomes.clone(),
             features: study.features.clone(),
             renews: study.renews.clone(),
+            grids: study.outcomes.iter().map(|one| study.grids(one)).collect(),
         })
     }
 
@@ -173,8 +177,16 @@ impl MethodSettings for CardSettings {
         self
     }
 
+    /// No run takes anything from the card of one cohort.
     fn alone(self) -> Self {
-        self
+        Self {
+            grids: Vec::new(),
+            ..self
+        }
+    }
+
+    fn grids_of_all(_: &CohortSpecification, _: bool) -> Grids {
+        Grids::default()
     }
 
     fn grids(&self, _: &CohortSpecification) -> Grids {
@@ -185,8 +197,8 @@ impl MethodSettings for CardSettings {
         Needs::nothing()
     }
 
-    fn begin(&self, _: &Beginning) -> Card {
-        Card::new(self)
+    fn begin(&self, _: &Beginning) -> Result<Card, Failure> {
+        Ok(Card::new(self))
     }
 }
 
@@ -214,6 +226,7 @@ pub(crate) fn check(root: &Section<'_, '_>, outcomes: &[StudyOutcome], features:
         outcomes: outcomes.to_vec(),
         features: features.to_vec(),
         renews: Vec::new(),
+        grids: Vec::new(),
     };
     let parts = settings.parts();
     if parts > PARTS_MAX {

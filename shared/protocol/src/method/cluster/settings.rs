@@ -4,6 +4,7 @@ use super::coordinator::Cluster;
 use crate::cohort::Grids;
 use crate::cohort::{CohortSpecification, FeatureKind, OutcomeKind};
 use crate::document::{Section, narrow};
+use crate::failure::Failure;
 use crate::limits::{CLUSTER_COORDINATES_MAX, CLUSTER_SAMPLES_MAX, CLUSTERS_MAX};
 use crate::method::neighbours::settings::{self, By};
 use crate::method::room::{MethodSettings, Reading};
@@ -118,6 +119,10 @@ impl MethodSettings for ClusterSettings {
         self
     }
 
+    fn grids_of_all(_: &CohortSpecification, _: bool) -> Grids {
+        Grids::default()
+    }
+
     fn grids(&self, _: &CohortSpecification) -> Grids {
         Grids::default()
     }
@@ -131,8 +136,8 @@ impl MethodSettings for ClusterSettings {
         }
     }
 
-    fn begin(&self, beginning: &Beginning) -> Cluster {
-        Cluster::new(self, beginning)
+    fn begin(&self, beginning: &Beginning) -> Result<Cluster, Failure> {
+        Ok(Cluster::new(self, beginning))
     }
 }
 

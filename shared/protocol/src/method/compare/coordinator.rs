@@ -10,7 +10,7 @@ use crate::assessment::Assessment;
 use crate::cohort::{CohortSpecification, Grids, MissingShare};
 use crate::exchange::{Asking, Closed, Course, Stage, Turn};
 use crate::failure::{Code, Failure};
-use crate::message::{self, Totals};
+use crate::message::{self, ColumnHistogram, Totals};
 use crate::method::forest::growing::{Cuts, Grown, Shares};
 use crate::method::regression::fitting::Fitting;
 use crate::method::regression::message::Evaluating;
@@ -35,6 +35,8 @@ pub(crate) struct Compare {
     sites: usize,
     /// Patients of each class over all of them.
     classes: Vec<u64>,
+    /// What they come to on the grids of numbers.
+    counts: Arc<Vec<ColumnHistogram>>,
     /// Sites whose held-out patients judge; none where there are too few.
     judges: Option<u64>,
     /// What was learnt so far.
@@ -78,13 +80,14 @@ impl Compare {
         let cohort = Arc::clone(&beginning.cohort);
         let mut own = settings.clone();
         own.regression.largest = beginning.largest;
-        let preparation = Preparation::new(own.clone(), Arc::clone(&cohort));
+        let preparation = Preparation::new(own.clone(), beginning);
         Self {
             settings: own,
             cohort,
             seed: beginning.seed,
             sites: beginning.sites,
             classes: beginning.description.classes.clone(),
+            counts: Arc::clone(&beginning.counts),
             judges: match settings.validation() {
                 Some(_) => beginning.description.judging(beginning.sites as u64),
                 None => Some(beginning.sites as u64),
@@ -166,7 +169,7 @@ impl Compare {
                         self.without_regressions(
                             "the regression of a fold has no maximum, or was not fitted in time: a larger ridge in [regression] gives it one",
                         );
-                        self.grow(&prepared)?;
+                        self.grow()?;
                     }
                 }
             }
@@ -199,7 +202,7 @@ impl Compare {
     /// The regression without this fold; after the last, or where there can be none, what comes next.
     fn fit(&mut self, prepared: Arc<Prepared>, fold: u32) -> Result<(), Failure> {
         if !self.settings.fits_regressions() || fold == self.settings.folds {
-            return self.grow(&prepared);
+            return self.grow();
         }
         let (settings, cohort) = (&self.settings.regression, Arc::clone(&self.cohort));
         match Fitting::start(settings, cohort, &prepared, Some(fold)) {
@@ -212,7 +215,7 @@ impl Compare {
             }
             Err(failure) => {
                 self.without_regressions(&failure.text);
-                self.grow(&prepared)?;
+                self.grow()?;
             }
         }
         Ok(())
@@ -227,7 +230,7 @@ impl Compare {
     }
 
     /// The common forest, where it is compared; then all are judged.
-    fn grow(&mut self, prepared: &Prepared) -> Result<(), Failure> {
+    fn grow(&mut self) -> Result<(), Failure> {
         if !self.settings.grows_in_common() {
             self.judge();
             return Ok(());
@@ -236,7 +239,7 @@ impl Compare {
         let cuts = Cuts::of(
             &MethodSettings::grids(settings, cohort),
             cohort.features.len(),
-            &prepared.counts,
+            &self.counts,
         )?;
         let shares = Shares::of(&settings.forest, cohort, self.sites, &self.classes, &cuts);
         self.state = State::Growing(Box::new(shares));
@@ -324,10 +327,6 @@ impl Preparable for CompareSettings {
 
     fn correlates(&self) -> bool {
         false
-    }
-
-    fn keeps_counts(&self) -> bool {
-        self.grows_in_common()
     }
 
     fn centres_sites(&self) -> bool {

@@ -2,8 +2,9 @@
 
 use super::coordinator::Compare;
 use crate::cohort;
-use crate::cohort::{CohortSpecification, Feature, Grids, OutcomeKind, OutcomeSpecification};
+use crate::cohort::{CohortSpecification, Grids, OutcomeKind, OutcomeSpecification};
 use crate::document::{Section, narrow};
+use crate::failure::Failure;
 use crate::limits::{FOLDS_MAX, VALIDATION_FOLDS};
 use crate::method::forest::settings::{self as forests, ForestScope, ForestSettings};
 use crate::method::regression::settings::{self as regressions, RegressionSettings};
@@ -374,7 +375,7 @@ impl MethodSettings for CompareSettings {
         let settings = Self::tables(root, at.outcome, at.features.len(), at.sites)?;
         if let Some(outcome) = at.outcome {
             cohort::lines_alone(root, at.features);
-            check(root, &settings, outcome, at.features, at.sites);
+            check(root, &settings, outcome, at);
         }
         Some(settings)
     }
@@ -398,6 +399,13 @@ impl MethodSettings for CompareSettings {
         }
     }
 
+    fn grids_of_all(cohort: &CohortSpecification, common_forests: bool) -> Grids {
+        match common_forests {
+            true => forests::grids_in_common(cohort),
+            false => RegressionSettings::grids_of_all(cohort, false),
+        }
+    }
+
     fn grids(&self, cohort: &CohortSpecification) -> Grids {
         match (self.grows_in_common(), self.fits_regressions()) {
             // Every number, those that the others need among them.
@@ -417,8 +425,8 @@ impl MethodSettings for CompareSettings {
         }
     }
 
-    fn begin(&self, beginning: &Beginning) -> Compare {
-        Compare::new(self, beginning)
+    fn begin(&self, beginning: &Beginning) -> Result<Compare, Failure> {
+        Ok(Compare::new(self, beginning))
     }
 }
 
@@ -465,8 +473,7 @@ fn check(
     root: &mut Section<'_, '_>,
     settings: &CompareSettings,
     outcome: &OutcomeSpecification,
-    features: &[Feature],
-    sites: usize,
+    at: &Reading<'_>,
 ) {
     if settings.fits_regressions() {
         regressions::check(root, &settings.regression, outcome);
@@ -476,12 +483,12 @@ fn check(
         root.problem("unpsl", "supervision by physicians", wanted);
     }
     if settings.has(Family::Unpsl) {
-        check_rank(root, &settings.unpsl, features);
+        check_rank(root, &settings.unpsl, at.features);
     }
     if settings.grows_in_common() {
-        forests::check_in_common(root, outcome, features);
-        if (settings.forest.trees as usize) < sites {
-            let found = format!("{} trees of {sites} sites", settings.forest.trees);
+        forests::check_in_common(root, outcome, at);
+        if (settings.forest.trees as usize) < at.sites {
+            let found = format!("{} trees of {} sites", settings.forest.trees, at.sites);
             let wanted = "trees in [forest] as many as there are sites, for each grows one at least of a common forest";
             root.problem("forest", &found, wanted);
         }

@@ -1,8 +1,7 @@
 //! What a run of forests asks, stage by stage.
 //!
-//! `scope = "local"`: every site grows and judges a forest of its own. `scope = "federated"`: the sites
-//! count their values on grids, from which the cut points follow; each grows its share of the trees;
-//! the coordinator puts them together in the order of the roster; each site judges the whole.
+//! `scope = "local"`: every site grows and judges a forest of its own. `scope = "federated"`: the cut points follow from what the
+//! sites counted on grids when the study opened; each grows its share of the trees; the coordinator puts them together in the order of the roster; each site judges the whole.
 
 use super::growing::{Cuts, Grown, Shares};
 use super::judging;
@@ -10,9 +9,8 @@ use super::message::Request;
 use super::model::Model;
 use super::settings::{ForestScope, ForestSettings};
 use crate::assessment::Assessment;
-use crate::checks::{histograms, unexpected};
+use crate::cohort::CohortSpecification;
 use crate::cohort::MissingShare;
-use crate::cohort::{CohortSpecification, Grids};
 use crate::exchange::{Asking, Closed, Course, Stage, Turn};
 use crate::failure::Failure;
 use crate::message;
@@ -20,8 +18,6 @@ use crate::method::Beginning;
 use crate::method::room::MethodSettings;
 use crate::progress::Ending;
 use crate::stage::assessing::{Assessed, Assessing};
-use crate::stage::pooling;
-use similarity::cohort::quantile::Grid;
 use std::sync::Arc;
 
 /// Forests under way. Each stage holds what it needs, and no more.
@@ -31,8 +27,6 @@ pub(crate) struct Forest {
     cohort: Arc<CohortSpecification>,
     /// Sites of the run.
     sites: usize,
-    /// Patients of each class over all of them.
-    classes: Vec<u64>,
     state: State,
     /// The last word on the forest; none before it is there.
     assessment: Option<Assessment>,
@@ -42,17 +36,8 @@ pub(crate) struct Forest {
 enum State {
     /// Each site grows and judges its own forest.
     Own(Assessing<OwnForests>),
-    Counting(Counting),
     Growing(Shares),
     Judging(Assessing<Common>),
-}
-
-/// The sites count their values.
-#[derive(Debug, Clone)]
-struct Counting {
-    grids: Grids,
-    /// Features of the job.
-    features: usize,
 }
 
 /// What each site judges of its own.
@@ -72,7 +57,7 @@ struct Common {
 
 impl Forest {
     /// A run that begins.
-    pub(crate) fn new(settings: &ForestSettings, beginning: &Beginning) -> Self {
+    pub(crate) fn new(settings: &ForestSettings, beginning: &Beginning) -> Result<Self, Failure> {
         let cohort = Arc::clone(&beginning.cohort);
         let state = match settings.scope {
             ForestScope::Local => State::Own(Assessing {
@@ -81,19 +66,20 @@ impl Forest {
                     settings: settings.clone(),
                 },
             }),
-            ForestScope::Federated => State::Counting(Counting {
-                grids: settings.grids(&cohort),
-                features: cohort.features.len(),
-            }),
+            ForestScope::Federated => {
+                let grids = settings.grids(&cohort);
+                let cuts = Cuts::of(&grids, cohort.features.len(), &beginning.counts)?;
+                let (sites, classes) = (beginning.sites, &beginning.description.classes);
+                State::Growing(Shares::of(settings, &cohort, sites, classes, &cuts))
+            }
         };
-        Self {
+        Ok(Self {
             settings: settings.clone(),
             cohort,
             sites: beginning.sites,
-            classes: beginning.description.classes.clone(),
             state,
             assessment: None,
-        }
+        })
     }
 
     /// The settings.
@@ -105,7 +91,6 @@ impl Forest {
     pub(crate) fn asking(&self) -> &dyn Asking {
         match &self.state {
             State::Own(assessing) => assessing,
-            State::Counting(counting) => counting,
             State::Growing(shares) => shares,
             State::Judging(assessing) => assessing,
         }
@@ -119,14 +104,6 @@ impl Forest {
     /// Takes the answers of a closed exchange.
     pub(crate) fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
         let told = match &mut self.state {
-            State::Counting(counting) => {
-                if let Turn::Done(cuts) = counting.close(closed)? {
-                    let (settings, classes) = (&self.settings, &self.classes);
-                    let shares = Shares::of(settings, &self.cohort, self.sites, classes, &cuts);
-                    self.state = State::Growing(shares);
-                }
-                return Ok(Turn::Ask);
-            }
             State::Growing(shares) => {
                 if let Turn::Done(grown) = shares.close(closed)? {
                     self.state = State::Judging(Assessing {
@@ -152,7 +129,7 @@ impl Forest {
     /// What the run leaves, as it stands.
     pub(crate) fn model(&self) -> Model {
         match &self.state {
-            State::Own(_) | State::Counting(_) | State::Growing(_) => Model {
+            State::Own(_) | State::Growing(_) => Model {
                 forest: None,
                 trees: vec![0; self.sites],
             },
@@ -166,46 +143,6 @@ impl Forest {
     /// The last word on the forest, once it is there.
     pub(crate) fn assessment(&self) -> Option<&Assessment> {
         self.assessment.as_ref()
-    }
-}
-
-impl Asking for Counting {
-    fn phase(&self) -> &'static str {
-        "counting values"
-    }
-
-    fn ask(&self, _: usize) -> Option<message::Request> {
-        Some(message::Request::Quantiles)
-    }
-
-    fn judge(&self, _: usize, patients: u64, answer: &message::Answer) -> Result<(), Failure> {
-        match answer {
-            message::Answer::Quantiles(found) => {
-                let grids: Vec<Grid> = self.grids.all().collect();
-                histograms(found, grids.into_iter(), patients)
-            }
-            other => Err(unexpected(other, WANTED)),
-        }
-    }
-
-    fn blank(&self) -> Option<message::Answer> {
-        Some(pooling::blank(&self.grids.columns, self.grids.events))
-    }
-
-    fn course(&self) -> Course {
-        Course::default()
-    }
-}
-
-/// What the sites count.
-const WANTED: &str = "histograms of every number";
-
-impl Stage for Counting {
-    type Output = Cuts;
-
-    fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Cuts>, Failure> {
-        let counted = pooling::histograms(closed)?;
-        Cuts::of(&self.grids, self.features, &counted).map(Turn::Done)
     }
 }
 

@@ -51,6 +51,10 @@ impl Cuts {
         features: usize,
         counted: &[ColumnHistogram],
     ) -> Result<Self, Failure> {
+        if counted.len() < grids.all().count() {
+            let text = "the study has counted none of the numbers, for it has too many of them; wanted at most 2,000 with a range";
+            return Err(Failure::new(Code::Settings, text));
+        }
         let mut edges = vec![Vec::new(); features];
         for (place, column) in grids.columns.iter().enumerate() {
             edges[column.column] = pooled(counted.get(place), column.grid, CUTS)?;

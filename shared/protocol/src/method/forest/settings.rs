@@ -6,6 +6,7 @@ use crate::cohort::{
     CohortSpecification, Feature, FeatureKind, Grids, OutcomeKind, OutcomeSpecification,
 };
 use crate::document::{Section, narrow};
+use crate::failure::Failure;
 use crate::limits::{EVENT_TIMES_MAX, FOREST_FEATURES_MAX, TREES_MAX};
 use crate::method::room::{MethodSettings, Reading};
 use crate::method::terms::{Beginning, Needs};
@@ -194,11 +195,11 @@ fn check(
     root: &mut Section<'_, '_>,
     settings: &ForestSettings,
     outcome: &OutcomeSpecification,
-    features: &[Feature],
+    at: &Reading<'_>,
 ) {
     match settings.scope {
-        ForestScope::Local => check_features(root, features),
-        ForestScope::Federated => check_in_common(root, outcome, features),
+        ForestScope::Local => check_features(root, at.features),
+        ForestScope::Federated => check_in_common(root, outcome, at),
     }
 }
 
@@ -217,10 +218,16 @@ fn check_features(root: &mut Section<'_, '_>, features: &[Feature]) {
 pub(crate) fn check_in_common(
     root: &mut Section<'_, '_>,
     outcome: &OutcomeSpecification,
-    features: &[Feature],
+    at: &Reading<'_>,
 ) {
-    check_features(root, features);
-    for feature in features {
+    if at.study.is_some_and(|study| !study.common_forests) {
+        let found = "a forest that all sites have in common";
+        let wanted =
+            "common_forests = true in the study, whose hospitals count its numbers when it opens";
+        root.problem("method", found, wanted);
+    }
+    check_features(root, at.features);
+    for feature in at.features {
         let is_number = !matches!(feature.kind, FeatureKind::Categorical { .. });
         if is_number && feature.kind.gridded(0).is_none() {
             let found = format!(
@@ -257,7 +264,7 @@ impl MethodSettings for ForestSettings {
         let settings = root.required_table("forest", table)?;
         if let Some(outcome) = at.outcome {
             cohort::lines_alone(root, at.features);
-            check(root, &settings, outcome, at.features);
+            check(root, &settings, outcome, at);
         }
         Some(settings)
     }
@@ -271,6 +278,13 @@ impl MethodSettings for ForestSettings {
         Self {
             scope: ForestScope::Local,
             ..self
+        }
+    }
+
+    fn grids_of_all(cohort: &CohortSpecification, common_forests: bool) -> Grids {
+        match common_forests {
+            true => grids_in_common(cohort),
+            false => Grids::default(),
         }
     }
 
@@ -293,7 +307,7 @@ impl MethodSettings for ForestSettings {
         }
     }
 
-    fn begin(&self, beginning: &Beginning) -> Forest {
+    fn begin(&self, beginning: &Beginning) -> Result<Forest, Failure> {
         Forest::new(self, beginning)
     }
 }

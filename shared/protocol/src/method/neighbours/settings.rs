@@ -4,6 +4,7 @@ use super::coordinator::Neighbours;
 use crate::cohort::Grids;
 use crate::cohort::{CohortSpecification, OutcomeKind, Value};
 use crate::document::Section;
+use crate::failure::Failure;
 use crate::limits::{QUERIES_MAX, QUERY_NUMBERS_MAX};
 use crate::method::regression::placing::has_anchor;
 use crate::method::room::{MethodSettings, Reading};
@@ -160,6 +161,10 @@ impl MethodSettings for NeighboursSettings {
         self
     }
 
+    fn grids_of_all(_: &CohortSpecification, _: bool) -> Grids {
+        Grids::default()
+    }
+
     fn grids(&self, _: &CohortSpecification) -> Grids {
         Grids::default()
     }
@@ -172,8 +177,8 @@ impl MethodSettings for NeighboursSettings {
         }
     }
 
-    fn begin(&self, beginning: &Beginning) -> Neighbours {
-        Neighbours::new(self, beginning)
+    fn begin(&self, beginning: &Beginning) -> Result<Neighbours, Failure> {
+        Ok(Neighbours::new(self, beginning))
     }
 }
 

@@ -54,7 +54,7 @@ impl Regression {
             largest: beginning.largest,
             ..settings.clone()
         };
-        let preparation = Preparation::new(settings.clone(), Arc::clone(&cohort));
+        let preparation = Preparation::new(settings.clone(), beginning);
         Self {
             settings,
             cohort,
@@ -181,10 +181,6 @@ impl Preparable for RegressionSettings {
     }
 
     fn correlates(&self) -> bool {
-        false
-    }
-
-    fn keeps_counts(&self) -> bool {
         false
     }
 

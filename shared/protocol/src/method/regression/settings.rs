@@ -3,6 +3,7 @@
 use super::coordinator::Regression;
 use crate::cohort::{CohortSpecification, Grids, OutcomeKind, OutcomeSpecification};
 use crate::document::{Section, narrow};
+use crate::failure::Failure;
 use crate::limits::{LAMBDA_MAX, PARAMETERS_SHARE_MAX, REGRESSION_CELLS_MAX};
 use crate::method::room::{MethodSettings, Reading};
 use crate::method::terms::{Beginning, Needs};
@@ -232,11 +233,15 @@ impl MethodSettings for RegressionSettings {
     }
 
     /// Values, from which quartiles and knots follow.
-    fn grids(&self, cohort: &CohortSpecification) -> Grids {
+    fn grids_of_all(cohort: &CohortSpecification, _: bool) -> Grids {
         Grids {
             columns: cohort.grids_of_quantiles(),
             events: None,
         }
+    }
+
+    fn grids(&self, cohort: &CohortSpecification) -> Grids {
+        Self::grids_of_all(cohort, false)
     }
 
     /// What Newton's method needs at coefficients of 0 follows from second moments.
@@ -248,8 +253,8 @@ impl MethodSettings for RegressionSettings {
         }
     }
 
-    fn begin(&self, beginning: &Beginning) -> Regression {
-        Regression::new(self, beginning)
+    fn begin(&self, beginning: &Beginning) -> Result<Regression, Failure> {
+        Ok(Regression::new(self, beginning))
     }
 }
 

@@ -297,7 +297,6 @@ mod tests {
         let columns = job.cohort.standardised_columns();
         let prepared = Prepared {
             second_moments: None,
-            counts: Vec::new(),
             standardisation: Standardisation::from_moments(&columns, &moments, &[]).unwrap(),
             totals: Totals::of(&[summary, summary]),
             patients: 2 * summary.patients,

@@ -65,10 +65,9 @@ enum State {
 impl Unpsl {
     /// A run that begins.
     pub(crate) fn new(settings: &UnpslSettings, beginning: &Beginning) -> Self {
-        let cohort = Arc::clone(&beginning.cohort);
         Self {
-            classes: cohort.outcome.kind.classes().len(),
-            state: State::Preparing(Box::new(Preparation::new(settings.clone(), cohort))),
+            classes: beginning.cohort.outcome.kind.classes().len(),
+            state: State::Preparing(Box::new(Preparation::new(settings.clone(), beginning))),
             settings: settings.clone(),
             seed: beginning.seed,
             selection: Vec::new(),
@@ -316,10 +315,6 @@ impl Preparable for UnpslSettings {
 
     fn correlates(&self) -> bool {
         self.objective.correlation == CorrelationScope::Pooled
-    }
-
-    fn keeps_counts(&self) -> bool {
-        false
     }
 
     fn centres_sites(&self) -> bool {

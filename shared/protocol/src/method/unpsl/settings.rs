@@ -9,6 +9,7 @@ use super::validation;
 pub use super::validation::Validation;
 use crate::cohort::{self, CohortSpecification, Feature, Grids, OutcomeSpecification};
 use crate::document::{Section, narrow};
+use crate::failure::Failure;
 use crate::limits::{PENALTY_MAX, PENALTY_MIN, ROUNDS_MAX, TOLERANCE_MAX};
 use crate::method::room::{MethodSettings, Reading};
 use crate::method::terms::{Beginning, Needs};
@@ -307,11 +308,15 @@ impl MethodSettings for UnpslSettings {
         self.precisely(Precision::Exact)
     }
 
-    fn grids(&self, cohort: &CohortSpecification) -> Grids {
+    fn grids_of_all(cohort: &CohortSpecification, _: bool) -> Grids {
         Grids {
             columns: cohort.grids_of_quartiles(),
             events: None,
         }
+    }
+
+    fn grids(&self, cohort: &CohortSpecification) -> Grids {
+        Self::grids_of_all(cohort, false)
     }
 
     fn needs(&self) -> Needs {
@@ -325,8 +330,8 @@ impl MethodSettings for UnpslSettings {
         }
     }
 
-    fn begin(&self, beginning: &Beginning) -> Unpsl {
-        Unpsl::new(self, beginning)
+    fn begin(&self, beginning: &Beginning) -> Result<Unpsl, Failure> {
+        Ok(Unpsl::new(self, beginning))
     }
 }
 

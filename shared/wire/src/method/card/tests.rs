@@ -54,6 +54,14 @@ fn every_message_is_what_googles_protobuf_writes_and_reads_back_from_it() {
             card::Request::Compare(Arc::clone(&left_out)),
         ),
         ("count_card", card::Request::Count(Arc::clone(&left_out))),
+        (
+            "histograms_card",
+            card::Request::Histograms {
+                outcome: 1,
+                columns: Arc::clone(&places),
+                left_out: Arc::clone(&left_out),
+            },
+        ),
         ("sum_card", card::Request::Sum { places, left_out }),
     ];
     let requests = requests.map(|(name, request)| (name, ask(Request::Card(request))));
