@@ -1,18 +1,16 @@
 //! `data check`: what a job would find at this site, told to the people there.
 
 use super::dictionary::Dictionary;
-use super::enrolled::gridded;
 use super::problem::{CohortProblem, CohortProblems};
 use super::summary::{ColumnSummary, Content};
 use super::survey::Survey;
 use super::terms::Terms;
-use super::{Freezing, Judged};
+use super::{Freezing, Judged, gridded, gridded_of_study};
 use crate::config::SourceConfig;
 use crate::method::{self, Wants};
 use protocol::cohort::{FeatureKind, OutcomeKind};
 use protocol::job::Job;
 use protocol::study::Study;
-use std::collections::HashSet;
 use std::fmt;
 
 /// What a job would find. Its text is a table of columns, then every problem.
@@ -79,7 +77,7 @@ fn of_pairs(source: &SourceConfig, job: &Job, cell_min: u64) -> Vec<CohortProble
     let freezing = Freezing {
         source,
         cohorts: (job.study.as_deref()).map_or_else(|| vec![(*job.cohort).clone()], of_study),
-        gridded: (job.study.as_deref()).map_or_else(HashSet::new, gridded),
+        gridded: (job.study.as_deref()).map_or_else(|| gridded(job), gridded_of_study),
         cell_min,
     };
     // What does not fit of the table is said of the table.
