@@ -6,7 +6,7 @@ use crate::encoding::matrix::{IncomingMatrices, OutgoingMatrices};
 use crate::error::WireError;
 use crate::generated::MatrixShape;
 use crate::generated::part::Part;
-use crate::message::moments::{Columns, Histograms};
+use crate::message::moments::Columns;
 use crate::message::sites::{Notes, Sites};
 use crate::method::forest::trees::{CutPoints, Nodes};
 use crate::method::unpsl::rows::{Dropped, Features, Rounds};
@@ -91,7 +91,6 @@ macro_rules! parts {
 
 parts! {
     columns: Columns in Columns.columns,
-    histograms: Histograms in Histograms.histograms,
     sites: Sites in Sites.sites,
     notes: Notes in Notes.notes,
     rounds: Rounds in Rounds.rounds,

@@ -174,11 +174,11 @@ mod tests {
     use super::*;
     use crate::encoding::encode_to_coordinator;
     use crate::encoding::raw::{SealedMessage, ToCoordinatorContent, ToCoordinatorFrame};
-    use crate::tests::{PAIRS, columns, golden, run};
+    use crate::tests::{golden, run};
     use ndarray::Array2;
     use protocol::failure::{Code, Failure};
     use protocol::message::unpsl::{Contribution, Derivatives};
-    use protocol::message::{Reply, SiteMoments, Summary, ToCoordinator, unpsl};
+    use protocol::message::{Reply, ToCoordinator, unpsl};
 
     fn samples() -> Vec<Answer> {
         let matrix = Array2::from_shape_fn((300, 400), |(i, j)| (i * 400 + j) as f64);
@@ -194,19 +194,10 @@ mod tests {
             iterations: 3,
             products: None,
         };
-        let moments = SiteMoments {
-            between: Vec::new(),
-            columns: columns().into_iter().cycle().take(50_000).collect(),
-            summary: Summary {
-                patients: 303,
-                pairs: PAIRS,
-            },
-        };
         vec![
             Answer::Correlated,
             Answer::Unpsl(unpsl::Answer::Contribution(contribution)),
             Answer::Unpsl(unpsl::Answer::Derivatives(vec![derivatives])),
-            Answer::Moments(moments),
         ]
     }
 

@@ -7,7 +7,7 @@ use crate::generated as pb;
 use crate::generated::part::Part;
 use ndarray::Array2;
 use protocol::limits::{FEATURES_MAX, GROUPS_MAX, LEVELS_MAX};
-use protocol::message::{ColumnHistogram, ColumnMoments, PairCounts, Quartiles, Summary, Totals};
+use protocol::message::{ColumnHistogram, ColumnMoments, PairCounts, Quartiles, Totals};
 
 /// Moments, one per feature.
 pub(crate) enum Columns {}
@@ -29,30 +29,6 @@ impl Listed for Columns {
 
     fn read(row: pb::ColumnMoments, _numbers: &mut usize) -> Result<ColumnMoments, WireError> {
         column(row)
-    }
-}
-
-/// Histograms, one per grid.
-pub(crate) enum Histograms {}
-
-impl Listed for Histograms {
-    type Item = ColumnHistogram;
-    type Row = pb::Histogram;
-    const DECLARED: &'static str = "histograms";
-    const PART: &'static str = "a list of histograms";
-    const ITEMS_MAX: usize = FEATURES_MAX;
-
-    fn part(histograms: Vec<pb::Histogram>) -> Part {
-        Part::Histograms(pb::HistogramsChunk { histograms })
-    }
-
-    fn write(item: &ColumnHistogram) -> pb::Histogram {
-        let ColumnHistogram { ends, counts } = item.clone();
-        pb::Histogram { ends, counts }
-    }
-
-    fn read(row: pb::Histogram, _numbers: &mut usize) -> Result<ColumnHistogram, WireError> {
-        histogram(row)
     }
 }
 
@@ -100,7 +76,14 @@ fn column(column: pb::ColumnMoments) -> Result<ColumnMoments, WireError> {
     })
 }
 
-fn histogram(histogram: pb::Histogram) -> Result<ColumnHistogram, WireError> {
+/// A histogram, as an opening keeps it.
+pub(crate) fn histogram_to_proto(histogram: &ColumnHistogram) -> pb::Histogram {
+    let ColumnHistogram { ends, counts } = histogram.clone();
+    pb::Histogram { ends, counts }
+}
+
+/// The same, come from elsewhere.
+pub(crate) fn histogram(histogram: pb::Histogram) -> Result<ColumnHistogram, WireError> {
     let pb::Histogram { ends, counts } = histogram;
     at_most("groups of a histogram", ends.len(), GROUPS_MAX)?;
     if ends.len() != counts.len() {
@@ -173,21 +156,6 @@ pub(crate) fn totals(totals: Option<pb::Totals>) -> Result<Totals, WireError> {
             dissimilar: summed("dissimilar pairs of all sites", pairs.dissimilar)?,
         },
         sites: summed("sites", totals.sites)?,
-    })
-}
-
-pub(crate) fn summary_to_proto(summary: Summary) -> pb::Summary {
-    pb::Summary {
-        patients: summary.patients,
-        pairs: Some(pairs_to_proto(summary.pairs)),
-    }
-}
-
-pub(crate) fn summary(summary: Option<pb::Summary>) -> Result<Summary, WireError> {
-    let summary = present("summary", summary)?;
-    Ok(Summary {
-        patients: summary.patients,
-        pairs: pairs(summary.pairs)?,
     })
 }
 

@@ -7,44 +7,12 @@ use crate::encoding::values::{at_most, each, finite, length, present};
 use crate::error::WireError;
 use crate::generated as pb;
 use crate::message::moments::{
-    quartiles, quartiles_to_matrix, summary, summary_to_proto, summed_moments, totals,
-    totals_to_proto,
+    quartiles, quartiles_to_matrix, summed_moments, totals, totals_to_proto,
 };
 use ndarray::{Array1, Axis};
 use protocol::limits::{REGRESSION_COLUMNS_MAX, SPLINE_MAX};
-use protocol::message::{Curve, CurveScale, Preparing, SecondMoments, SiteMoments};
+use protocol::message::{Curve, CurveScale, Preparing, SecondMoments};
 use std::sync::Arc;
-
-impl Travels for SiteMoments {
-    type Header = pb::Moments;
-
-    fn cut(self) -> (pb::Moments, OutgoingParts) {
-        let header = pb::Moments {
-            columns: length(self.columns.len()),
-            summary: Some(summary_to_proto(self.summary)),
-        };
-        let parts = OutgoingParts {
-            columns: Outgoing::of(self.columns),
-            ..OutgoingParts::none()
-        };
-        (header, parts)
-    }
-
-    fn declared(header: &pb::Moments) -> Result<Declared, WireError> {
-        Ok(Declared {
-            columns: header.columns,
-            ..Declared::default()
-        })
-    }
-
-    fn join(header: pb::Moments, parts: &mut IncomingParts) -> Result<Self, WireError> {
-        Ok(Self {
-            between: Vec::new(),
-            columns: parts.columns.take(),
-            summary: summary(header.summary)?,
-        })
-    }
-}
 
 impl Travels for Arc<Preparing> {
     type Header = pb::Prepare;

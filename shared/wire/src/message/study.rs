@@ -1,12 +1,11 @@
 //! What is said of studies: approvals, how they opened, and where they stand.
 
-use crate::encoding::list::Listed;
 use crate::encoding::values::{at_most, each, malformed, present, run_id, sentence};
 use crate::error::WireError;
 use crate::generated as pb;
 use crate::message::covered::{encapsulations, encapsulations_to_proto};
 use crate::message::covered::{introduction, introduction_to_proto};
-use crate::message::moments::Histograms;
+use crate::message::moments::{histogram, histogram_to_proto};
 use crate::message::to_site::{warrant, warrant_to_proto};
 use prost::Message as _;
 use protocol::limits::{FEATURES_MAX, OUTCOMES_MAX, PARTS_MAX, SITES_MAX};
@@ -106,7 +105,7 @@ pub fn encode_opening(opening: &Opening) -> Vec<u8> {
         counts,
     } = opening.clone();
     let of_outcome = |own: Vec<ColumnHistogram>| pb::HistogramsChunk {
-        histograms: own.iter().map(Histograms::write).collect(),
+        histograms: own.iter().map(histogram_to_proto).collect(),
     };
     let found = pb::Opening {
         run: run.as_str().to_owned(),
@@ -137,7 +136,7 @@ pub fn decode_opening(record: &[u8]) -> Result<Opening, WireError> {
     at_most("outcomes", found.counts.len(), OUTCOMES_MAX)?;
     let of_outcome = |own: pb::HistogramsChunk| {
         at_most("histograms", own.histograms.len(), FEATURES_MAX + 1)?;
-        each(own.histograms, |one| Histograms::read(one, &mut 0))
+        each(own.histograms, histogram)
     };
     let introductions = found.introductions.into_iter().map(introduction);
     let secrets = found.encapsulations.into_iter().map(encapsulations);

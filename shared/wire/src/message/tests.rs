@@ -1,5 +1,6 @@
 //! The messages of all methods: against Google's protobuf (tests/golden), round trips, and what must be refused.
 
+use super::assessment::declared_importance;
 use crate::encoding::{
     decode_answer, decode_progress, decode_result, decode_to_coordinator, decode_to_site,
     encode_to_site,
@@ -9,7 +10,7 @@ use crate::generated as pb;
 use crate::method::forest::tests::{IMPORTANCE, errors};
 use crate::tests::{
     PAIRS, answers_are_golden, ask, columns, coordinator_frames, count, evaluation, golden, number,
-    reply, requests_are_golden, run,
+    requests_are_golden, run,
 };
 use bytes::Bytes;
 use ndarray::{Array1, Array2, array};
@@ -21,9 +22,9 @@ use protocol::assessment::{Assessment, EvaluationCounts};
 use protocol::failure::{Code, Failure, Problem, Refusal};
 use protocol::limits::{COUNT_MAX, SITES_MAX};
 use protocol::message::{
-    Answer, Begin, Closed, ColumnHistogram, ColumnMoments, Curve, CurveScale, Description,
-    Encapsulations, Introduction, JournalHead, PairCounts, Preparing, Quartiles, Reply, Request,
-    SecondMoments, SiteMoments, Summary, ToCoordinator, ToSite, Totals, Warrant,
+    Answer, Begin, Closed, ColumnMoments, Curve, CurveScale, Encapsulations, Introduction,
+    JournalHead, PairCounts, Preparing, Quartiles, Reply, Request, SecondMoments, ToCoordinator,
+    ToSite, Totals, Warrant,
 };
 use protocol::run::Record;
 use protocol::time::Timestamp;
@@ -115,16 +116,6 @@ fn every_request_is_what_googles_protobuf_writes_and_reads_back_from_it() {
     ]);
 }
 
-fn histograms() -> Vec<ColumnHistogram> {
-    vec![
-        ColumnHistogram {
-            ends: vec![300, 4096],
-            counts: vec![290, 13],
-        },
-        ColumnHistogram::default(),
-    ]
-}
-
 /// One assessment with an objective and one with all else.
 pub(crate) fn assessments() -> [Assessment; 2] {
     let withheld = EvaluationCounts {
@@ -154,7 +145,6 @@ pub(crate) fn assessments() -> [Assessment; 2] {
 #[test]
 fn every_answer_is_what_googles_protobuf_writes_and_reads_back_from_it() {
     let text = |text: &str| text.to_owned();
-    let [finished, judged] = assessments();
     answers_are_golden(vec![
         (
             "introduced",
@@ -184,16 +174,6 @@ fn every_answer_is_what_googles_protobuf_writes_and_reads_back_from_it() {
             }),
         ),
         (
-            "described",
-            Answer::Described(Description {
-                patients: 303,
-                classes: vec![164, 139],
-                learns: 1,
-                validates: 1,
-                judges: 1,
-            }),
-        ),
-        (
             "unfit",
             Answer::Unfit(vec![Problem {
                 column: text("chol"),
@@ -212,23 +192,8 @@ fn every_answer_is_what_googles_protobuf_writes_and_reads_back_from_it() {
             "failed",
             Answer::Failed(Failure::new(Code::Results, "the disk is full")),
         ),
-        (
-            "own_moments",
-            Answer::Moments(SiteMoments {
-                between: Vec::new(),
-                columns: columns(),
-                summary: Summary {
-                    patients: 310,
-                    pairs: PAIRS,
-                },
-            }),
-        ),
-        ("own_quantiles", Answer::Quantiles(histograms())),
-        ("prepared", Answer::Prepared(Some(second_moments()))),
         ("prepared_without", Answer::Prepared(None)),
         ("correlated", Answer::Correlated),
-        ("finished", Answer::Assessed(finished)),
-        ("judged", Answer::Assessed(judged)),
     ]);
 }
 
@@ -243,18 +208,7 @@ fn a_sites_hello_is_what_googles_protobuf_writes_and_reads_back_from_it() {
 #[test]
 fn importances_are_two_numbers_a_feature() {
     for (rows, columns) in [(1, 3), (20_001, 2)] {
-        let importance = Some(pb::MatrixShape { rows, columns });
-        let assessment = pb::Assessment {
-            importance,
-            ..pb::Assessment::default()
-        };
-        let answer = pb::Answer {
-            answer: Some(pb::answer::Answer::Assessed(assessment)),
-        };
-        let frame = pb::AnswerFrame {
-            frame: Some(pb::answer_frame::Frame::Message(answer)),
-        };
-        let error = decode_answer(&frame.encode_length_delimited_to_vec());
+        let error = declared_importance(pb::MatrixShape { rows, columns });
         let error = error.err().unwrap().to_string();
         assert!(error.contains("importances of "), "{error}");
     }
@@ -304,21 +258,26 @@ fn where_a_journal_ends_travels_with_an_answer_and_is_a_hash() {
     }
 }
 
+/// A question that carries moments and nothing else.
+fn preparing(moments: Vec<ColumnMoments>) -> Request {
+    Request::Prepare(Arc::new(Preparing {
+        moments,
+        quartiles: Vec::new(),
+        curves: Vec::new(),
+        within: None,
+        totals: Totals::default(),
+    }))
+}
+
 #[test]
 fn a_site_reads_no_count_that_no_sites_have() {
     let request = |patients| {
-        Request::Prepare(Arc::new(Preparing {
-            moments: vec![ColumnMoments::Numeric {
-                count: patients,
-                sum: 0.0,
-                sum_squares: 0.0,
-                missing: 0,
-            }],
-            quartiles: Vec::new(),
-            curves: Vec::new(),
-            within: None,
-            totals: Totals::default(),
-        }))
+        preparing(vec![ColumnMoments::Numeric {
+            count: patients,
+            sum: 0.0,
+            sum_squares: 0.0,
+            missing: 0,
+        }])
     };
     let most = COUNT_MAX * SITES_MAX as u64;
     for (patients, is_read) in [(most, true), (most + 1, false), (u64::MAX, false)] {
@@ -402,25 +361,6 @@ proptest! {
     }
 
     #[test]
-    fn all_histograms_survive_the_way(
-        groups in proptest::collection::vec(proptest::collection::vec(any::<(u32, u64)>(), 0..40), 0..20),
-    ) {
-        let histogram = |groups: Vec<(u32, u64)>| {
-            let (ends, counts) = groups.into_iter().unzip();
-            ColumnHistogram { ends, counts }
-        };
-        let message = reply(Answer::Quantiles(groups.into_iter().map(histogram).collect()));
-        prop_assert!(decode_to_coordinator(&coordinator_frames(message.clone())).unwrap() == message);
-    }
-
-    #[test]
-    fn all_moments_survive_the_way(columns in moments(), patients in any::<u64>()) {
-        let summary = Summary { patients, pairs: PAIRS };
-        let message = reply(Answer::Moments(SiteMoments { between: Vec::new(), columns, summary }));
-        prop_assert!(decode_to_coordinator(&coordinator_frames(message.clone())).unwrap() == message);
-    }
-
-    #[test]
     fn no_bytes_make_the_decoders_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let frames = [Bytes::from(bytes.clone())];
         let _ = decode_to_site(&frames);
@@ -434,41 +374,25 @@ proptest! {
 #[test]
 fn a_hundred_thousand_features_stay_within_frames_of_a_mebibyte() {
     let columns: Vec<_> = columns().into_iter().cycle().take(100_000).collect();
-    let summary = Summary {
-        patients: 1,
-        pairs: PAIRS,
-    };
-    let message = reply(Answer::Moments(SiteMoments {
-        between: Vec::new(),
-        columns,
-        summary,
-    }));
-    let frames = coordinator_frames(message.clone());
+    let message = ask(preparing(columns));
+    let frames = encode_to_site(message.clone());
     assert!(frames.len() > 2);
     assert!(frames.iter().all(|frame| frame.len() <= 1 << 20));
-    assert!(decode_to_coordinator(&frames).unwrap() == message);
+    assert!(decode_to_site(&frames).unwrap() == message);
 }
 
 #[test]
 fn a_list_that_is_empty_or_longer_than_declared_is_refused() {
+    let header = encode_to_site(ask(preparing(columns()[..1].to_vec()))).swap_remove(0);
     let with = |columns: Vec<pb::ColumnMoments>| {
         let part = pb::part::Part::Columns(pb::ColumnsChunk { columns });
-        let frame = pb::AnswerFrame {
-            frame: Some(pb::answer_frame::Frame::Part(pb::Part { part: Some(part) })),
+        let frame = pb::ToSiteFrame {
+            frame: Some(pb::to_site_frame::Frame::Part(pb::Part {
+                part: Some(part),
+            })),
         };
-        let moments = pb::Moments {
-            columns: 1,
-            summary: None,
-        };
-        let answer = pb::Answer {
-            answer: Some(pb::answer::Answer::Moments(moments)),
-        };
-        let header = pb::AnswerFrame {
-            frame: Some(pb::answer_frame::Frame::Message(answer)),
-        };
-        let mut record = header.encode_length_delimited_to_vec();
-        record.extend(frame.encode_length_delimited_to_vec());
-        decode_answer(&record).err().unwrap().to_string()
+        let frames = [header.clone(), Bytes::from(frame.encode_to_vec())];
+        decode_to_site(&frames).err().unwrap().to_string()
     };
     assert!(with(Vec::new()).contains("an empty part of a list"));
     let two = vec![pb::ColumnMoments::default(); 2];

@@ -14,9 +14,8 @@ pub(crate) mod neighbours;
 pub(crate) mod regression;
 pub(crate) mod unpsl;
 
-use crate::encoding::list::Outgoing;
 use crate::encoding::parts::{Declared, IncomingParts, OutgoingParts, Travels};
-use crate::encoding::values::{at_most, length, present, sentence, summed};
+use crate::encoding::values::{present, sentence, summed};
 use crate::error::WireError;
 use crate::generated as pb;
 use crate::generated::answer::Answer as Answered;
@@ -25,13 +24,9 @@ use crate::generated::run_result::Model as Left;
 use crate::message::{covered, failure};
 use privacy::sums::{Summand, Words};
 use privacy::{Covered, Disclosure};
-use protocol::assessment::Assessment;
 use protocol::failure::{Code, Failure};
-use protocol::limits::{CLASSES_MAX, MATRIX_ENTRIES_MAX};
-use protocol::message::{
-    Answer, ColumnMoments, Description, Encapsulations, Preparing, Request, SecondMoments,
-    SiteMoments,
-};
+use protocol::limits::MATRIX_ENTRIES_MAX;
+use protocol::message::{Answer, ColumnMoments, Encapsulations, Preparing, Request, SecondMoments};
 use protocol::method::{self, Model};
 use std::sync::Arc;
 
@@ -122,39 +117,16 @@ macro_rules! registry {
                         sha256: digest.to_vec(),
                     })),
                     Self::Covered(covered) => covered.cut_as(Answered::Covered),
-                    Self::Described(Description {
-                        patients,
-                        classes,
-                        learns,
-                        validates,
-                        judges,
-                    }) => alone(Answered::Described(pb::Description {
-                        patients,
-                        classes,
-                        learns,
-                        validates,
-                        judges,
-                    })),
                     Self::Unfit(problems) => alone(Answered::Unfit(failure::problems_to_proto(problems))),
                     Self::Refused(refusal) => alone(Answered::Refused(failure::refusal_to_proto(refusal))),
                     Self::Failed(found) => alone(Answered::Failed(failure::failure_to_proto(found))),
-                    Self::Moments(moments) => moments.cut_as(Answered::Moments),
-                    Self::Quantiles(histograms) => {
-                        let header = pb::Quantiles {
-                            histograms: length(histograms.len()),
-                        };
-                        let parts = OutgoingParts {
-                            histograms: Outgoing::of(histograms),
-                            ..OutgoingParts::none()
-                        };
-                        (Answered::Quantiles(header), parts)
-                    }
-                    Self::Prepared(None) => alone(prepared(None)),
-                    Self::Prepared(Some(moments)) => {
-                        Arc::new(moments).cut_as(|header| prepared(Some(header)))
-                    }
+                    summed @ (Self::Described(_)
+                    | Self::Moments(_)
+                    | Self::Quantiles(_)
+                    | Self::Prepared(Some(_))
+                    | Self::Assessed(_)) => as_words(summed),
+                    Self::Prepared(None) => alone(Answered::Prepared(pb::Prepared {})),
                     Self::Correlated => alone(Answered::Correlated(pb::Correlated {})),
-                    Self::Assessed(assessment) => assessment.cut_as(Answered::Assessed),
                     $(Self::$Name(answer) => $room::answer(answer),)*
                 };
                 let answer = Some(answer);
@@ -167,43 +139,17 @@ macro_rules! registry {
                     Answered::Introduced(_)
                     | Answered::Encapsulated(_)
                     | Answered::Digest(_)
-                    | Answered::Described(_)
                     | Answered::Unfit(_)
                     | Answered::Refused(_)
                     | Answered::Failed(_)
+                    | Answered::Prepared(_)
                     | Answered::Correlated(_) => Ok(Declared::default()),
-                    Answered::Moments(moments) => SiteMoments::declared(moments),
-                    Answered::Quantiles(quantiles) => Ok(Declared {
-                        histograms: quantiles.histograms,
-                        ..Declared::default()
-                    }),
-                    Answered::Prepared(prepared) => match &prepared.second_moments {
-                        Some(header) => Arc::<SecondMoments>::declared(header),
-                        None => Ok(Declared::default()),
-                    },
-                    Answered::Assessed(assessment) => Assessment::declared(assessment),
                     Answered::Trees(trees) => <method::forest::message::Answer as Travels>::declared(trees),
                 }
             }
 
             fn join(header: pb::Answer, parts: &mut IncomingParts) -> Result<Self, WireError> {
                 Ok(match present("answer", header.answer)? {
-                    Answered::Described(pb::Description {
-                        patients,
-                        classes,
-                        learns,
-                        validates,
-                        judges,
-                    }) => {
-                        at_most("classes", classes.len(), CLASSES_MAX)?;
-                        Self::Described(Description {
-                            patients,
-                            classes,
-                            learns,
-                            validates,
-                            judges,
-                        })
-                    }
                     Answered::Introduced(found) => Self::Introduced(covered::introduction(found)?),
                     Answered::Encapsulated(found) => Self::Encapsulated(covered::encapsulations(found)?),
                     Answered::Digest(found) => Self::Digest(covered::digest(&found)?),
@@ -211,14 +157,8 @@ macro_rules! registry {
                     Answered::Unfit(unfit) => Self::Unfit(failure::problems(unfit)?),
                     Answered::Refused(refusal) => Self::Refused(failure::refusal(refusal)?),
                     Answered::Failed(found) => Self::Failed(failure::failure(found, sentence)?),
-                    Answered::Moments(moments) => Self::Moments(Travels::join(moments, parts)?),
-                    Answered::Quantiles(_) => Self::Quantiles(parts.histograms.take()),
-                    Answered::Prepared(prepared) => Self::Prepared(match prepared.second_moments {
-                        Some(header) => Some(Arc::unwrap_or_clone(Travels::join(header, parts)?)),
-                        None => None,
-                    }),
+                    Answered::Prepared(_) => Self::Prepared(None),
                     Answered::Correlated(_) => Self::Correlated,
-                    Answered::Assessed(assessment) => Self::Assessed(Travels::join(assessment, parts)?),
                     Answered::Trees(trees) => Self::Forest(Travels::join(trees, parts)?),
                 })
             }
@@ -279,10 +219,6 @@ fn as_words(mut answer: impl Summand + Disclosure) -> (Answered, OutgoingParts) 
             (failed, OutgoingParts::none())
         }
     }
-}
-
-fn prepared(second_moments: Option<pb::SecondMoments>) -> Answered {
-    Answered::Prepared(pb::Prepared { second_moments })
 }
 
 /// d x d and d numbers, for the d rows that the features can have: a value and whether it is missing, or each level and

@@ -25,8 +25,6 @@ chunk = lambda matrix, values: f.Part(matrix=m.MatrixChunk(matrix=matrix, values
 numeric = m.ColumnMoments(numeric=m.NumericMoments(count=303, sum=-1.5, sum_squares=2.25, missing=7))
 categorical = m.ColumnMoments(categorical=m.CategoricalMoments(counts=[12, 0, 300], missing=1))
 columns = f.Part(columns=m.ColumnsChunk(columns=[numeric, categorical]))
-histograms = f.Part(histograms=m.HistogramsChunk(histograms=[
-    m.Histogram(ends=[300, 4096], counts=[290, 13]), m.Histogram()]))
 card_group = k.CardGroup(patients=303, features=[
     k.CardEntry(missing=20, moments=k.CardMoments(mean=54.5, deviation=9.5)), k.CardEntry(levels=[10, 0, 290])])
 pairs = f.PairCounts(similar=20, dissimilar=10)
@@ -215,18 +213,12 @@ golden = {
     "encapsulated": reply(encapsulated=f.Encapsulations(ciphertexts=[b"", b"\x04" * 1088], common=[b"", b"\x05" * 32])),
     "covered": reply([block(b"\x01" + bytes(14) + b"\x80" + b"\xff" * 16)], covered=f.Covered(
         kind="moments", words=2, blocks=1, tag=b"\x07" + bytes(15))),
-    "described": reply(described=f.Description(patients=303, classes=[164, 139], learns=1, validates=1, judges=1)),
     "unfit": reply(unfit=f.Unfit(problems=[f.Problem(column="chol", found="mmol/l", wanted="mg/dl")])),
     "refused": reply(refused=f.Refusal(rule="patients_min", text="too few")),
     "failed": reply(failed=f.Failure(code="KDR-RESULTS", text="the disk is full")),
-    "own_moments": reply([columns], moments=f.Moments(columns=2, summary=f.Summary(patients=310, pairs=pairs))),
-    "own_quantiles": reply([histograms], quantiles=f.Quantiles(histograms=2)),
-    "prepared": reply(second_parts, prepared=f.Prepared(second_moments=second)),
     "prepared_without": reply(prepared=f.Prepared()),
     "correlated": reply(correlated=f.Correlated()),
     "journal": reply(correlated=f.Correlated(), journal=f.JournalHead(entries=7, hash="0123456789abcdef" * 4)),
-    "finished": reply(assessed=finished),
-    "judged": reply([chunk(0, importance)], assessed=judged),
     "grown": reply([nodes], trees=trees),
     "progress": [o.Progress(run=run, job="heart-disease", method="unpsl", phase="rounds", sites_connected=2, sites=3,
                             waiting_for=["west"], away=["west"], waiting_since=1_700_000_000_000, ending=failed, ahead=2,
