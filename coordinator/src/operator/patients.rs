@@ -138,7 +138,7 @@ fn read_into(
     let header = match reader.headers() {
         Ok(header) => header.clone(),
         Err(error) => {
-            problems.add("", None, &told(&error), TABLE);
+            problems.add("", None, &in_words(&error), TABLE);
             return found;
         }
     };
@@ -161,7 +161,7 @@ fn read_into(
             Ok(record) => record,
             Err(error) => {
                 let at = error.position().map(|position| lines.line(position));
-                problems.add("", at, &told(&error), "a row of the table");
+                problems.add("", at, &in_words(&error), "a row of the table");
                 continue;
             }
         };
@@ -270,7 +270,7 @@ fn kind_of(field: &str) -> &'static str {
 }
 
 /// What is wrong with a file, without anything that it holds.
-fn told(error: &csv::Error) -> String {
+fn in_words(error: &csv::Error) -> String {
     match error.kind() {
         csv::ErrorKind::Io(error) => error.to_string(),
         csv::ErrorKind::Utf8 { .. } => "bytes that are not UTF-8".to_owned(),

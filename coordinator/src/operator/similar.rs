@@ -66,7 +66,9 @@ pub async fn similar(arguments: &cli::JobSimilar) -> Result<Asked, OperatorError
     };
     let answer = watched.result.as_ref();
     let answer = answer.and_then(|result| report::alike(result, of));
-    let answer = answer.map(|answer| told(arguments, &answer)).transpose()?;
+    let answer = answer
+        .map(|answer| answer_text(arguments, &answer))
+        .transpose()?;
     Ok(Asked {
         run,
         watched,
@@ -126,7 +128,10 @@ fn question(
 }
 
 /// Writes the table that is asked for, and gives what is to be printed.
-fn told(arguments: &cli::JobSimilar, answer: &AlikeElsewhere) -> Result<String, SimilarError> {
+fn answer_text(
+    arguments: &cli::JobSimilar,
+    answer: &AlikeElsewhere,
+) -> Result<String, SimilarError> {
     let fault = |path: PathBuf| move |source| SimilarError::Write { path, source };
     if let Some(path) = &arguments.csv {
         let written = answer.csv();

@@ -75,10 +75,10 @@ impl Border {
         let Some((last, all_others)) = order.split_last() else {
             return;
         };
-        let (mut total, mut told) = (before, self.told(before));
+        let (mut total, mut told) = (before, self.rounded(before));
         for place in all_others {
             total += cells[*place];
-            let now = self.told(total);
+            let now = self.rounded(total);
             cells[*place] = (now - told).min(left);
             left -= cells[*place];
             told = now;
@@ -87,7 +87,7 @@ impl Border {
     }
 
     /// What is told of a running total.
-    pub(crate) fn told(self, total: u64) -> u64 {
+    pub(crate) fn rounded(self, total: u64) -> u64 {
         total.saturating_add(self.start) / self.step * self.step
     }
 }

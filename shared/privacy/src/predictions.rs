@@ -60,7 +60,7 @@ fn withhold_held_out(rules: &Rules, border: Border, votes: Vec<&mut Option<HeldO
     for told in votes {
         *told = told.and_then(|own| {
             let patients = own.right.saturating_add(own.wrong);
-            let wrong = border.told(own.wrong).min(patients);
+            let wrong = border.rounded(own.wrong).min(patients);
             (patients >= rules.patients_min.max(rules.cell_min)).then_some(HeldOutVotes {
                 right: patients - wrong,
                 wrong,

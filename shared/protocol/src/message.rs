@@ -206,7 +206,7 @@ macro_rules! messages {
             fn shape(&self) -> String {
                 match self {
                     Self::Introduced(_) => "3 keys, 1 number".to_owned(),
-                    Self::Encapsulated(found) => format!("{} ciphertexts", found.told()),
+                    Self::Encapsulated(found) => format!("{} ciphertexts", found.count()),
                     Self::Digest(digest) => format!("{} bytes", digest.len()),
                     Self::Covered(covered) => {
                         let words = covered.words.as_slice().len();

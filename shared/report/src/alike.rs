@@ -153,7 +153,7 @@ impl AlikeElsewhere {
         let sentence = |query: &Query| {
             let told = query.within.get(TOLD);
             let alike = told.map_or(0, |one| one.alike);
-            let fared = told.map(|one| one.fared.told()).unwrap_or_default();
+            let fared = told.map(|one| one.fared.in_words()).unwrap_or_default();
             let who = format!("Patient {}", query.patient);
             let (all, sites) = (self.grouped, sites_in_words(self.sites));
             match fared.is_empty() {
@@ -221,7 +221,7 @@ impl AlikeElsewhere {
         for (sentence, query) in self.sentences().iter().zip(&self.queries) {
             text.push_str(&format!("{sentence}\n"));
             for one in &query.within {
-                let fared = one.fared.told();
+                let fared = one.fared.in_words();
                 let fared = if fared.is_empty() {
                     "too few to say"
                 } else {
@@ -333,7 +333,7 @@ impl Fared {
     }
 
     /// In words, with intervals; nothing of too few.
-    fn told(&self) -> String {
+    fn in_words(&self) -> String {
         self.words(true)
     }
 

@@ -20,7 +20,7 @@ pub enum SayError {
 /// # Errors
 /// [`SayError`].
 pub fn say(text: impl Display) -> Result<(), SayError> {
-    told(io::stdout().lock(), &text).map_err(|error| match error.kind() {
+    written(io::stdout().lock(), &text).map_err(|error| match error.kind() {
         ErrorKind::BrokenPipe => SayError::Closed,
         _ => SayError::Failed(error),
     })
@@ -28,7 +28,7 @@ pub fn say(text: impl Display) -> Result<(), SayError> {
 
 /// Says `text` on standard error: how it goes, and what went wrong. Where nobody listens, nothing is said.
 pub fn remark(text: impl Display) {
-    let _ = told(io::stderr().lock(), &text);
+    let _ = written(io::stderr().lock(), &text);
 }
 
 /// An error and its causes in one line; a cause that the text before it holds already is not said again.
@@ -47,7 +47,7 @@ pub fn with_causes(error: &dyn Error) -> String {
     text
 }
 
-fn told(mut stream: impl Write, text: &impl Display) -> io::Result<()> {
+fn written(mut stream: impl Write, text: &impl Display) -> io::Result<()> {
     let mut text = text.to_string();
     if !text.ends_with('\n') && !text.is_empty() {
         text.push('\n');
@@ -64,7 +64,7 @@ mod tests {
     fn every_text_ends_its_line_once() {
         for (text, wanted) in [("", ""), ("a", "a\n"), ("a\nb\n", "a\nb\n")] {
             let mut said = Vec::new();
-            told(&mut said, &text).unwrap();
+            written(&mut said, &text).unwrap();
             assert_eq!(said, wanted.as_bytes());
         }
     }

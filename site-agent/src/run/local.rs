@@ -243,7 +243,7 @@ impl Conversation {
                         }
                         request => {
                             let answer = self.computation.answer(&request);
-                            let answer = answer.unwrap_or_else(told);
+                            let answer = answer.unwrap_or_else(into_answer);
                             next = Some(Event::Answered {
                                 site: site.clone(),
                                 exchange,
@@ -387,7 +387,7 @@ fn alone(progress: Progress) -> Progress {
     }
 }
 
-fn told(stop: Stop) -> Answer {
+fn into_answer(stop: Stop) -> Answer {
     match stop {
         Stop::Unfit(problems) => Answer::Unfit(problems),
         Stop::Refused(refusal) => Answer::Refused(refusal),

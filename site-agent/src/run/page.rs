@@ -11,7 +11,7 @@ use report::Shares;
 
 /// The page of a run of this name.
 pub(super) fn page(job: &str, description: &Description, assessment: &Assessment) -> String {
-    let tables: Vec<Scores> = told(assessment).filter_map(of_counts).collect();
+    let tables: Vec<Scores> = tables(assessment).filter_map(of_counts).collect();
     let errors: Vec<PooledErrors> = assessment
         .errors
         .iter()
@@ -38,7 +38,7 @@ pub(super) fn page(job: &str, description: &Description, assessment: &Assessment
 }
 
 /// The tables that are shown, of held-out patients where there are any: pairs of patients are another thing.
-fn told(assessment: &Assessment) -> impl Iterator<Item = &EvaluationCounts> {
+fn tables(assessment: &Assessment) -> impl Iterator<Item = &EvaluationCounts> {
     let judged = match assessment.validation.is_empty() {
         true => Judged::Learnt,
         false => Judged::HeldOut,

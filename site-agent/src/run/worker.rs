@@ -339,7 +339,7 @@ impl Current {
         let gate = admission.cohort(&facts).map_err(refused)?;
         let cohort = cohort.map_err(|problems| unfit(&problems, &job))?;
         let asks = asks?;
-        let description = told(description, &job);
+        let description = without_classes(description, &job);
         let (rules, secret) = (config.policy.rules(), ledger.secret("forest"));
         let computation = Computation::new(job, self.seed, cohort, folder, rules, secret)?;
         let computation = computation.holding_out(gate.held_out());
@@ -405,7 +405,7 @@ impl Admitted {
 }
 
 /// What is told of the cohort. Whom a study leaves out is known after its card has described it, and a class without them would tell of theirs.
-fn told(mut description: Description, job: &Job) -> Description {
+fn without_classes(mut description: Description, job: &Job) -> Description {
     if job.opens_study() {
         description.classes.fill(0);
     }

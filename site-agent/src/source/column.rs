@@ -222,15 +222,15 @@ impl ColumnReader {
 
     /// What was wrong, told of `source` whose rows are called `word`.
     pub(super) fn problems(&self, source: &str, word: &'static str) -> Vec<CohortProblem> {
-        self.told(&self.faults, source, word)
+        self.problems_of(&self.faults, source, word)
     }
 
     /// What differs from the job's word and changes nothing.
     pub(super) fn remarks(&self, source: &str, word: &'static str) -> Vec<CohortProblem> {
-        self.told(&self.remarks, source, word)
+        self.problems_of(&self.remarks, source, word)
     }
 
-    fn told(&self, faults: &Faults, source: &str, word: &'static str) -> Vec<CohortProblem> {
+    fn problems_of(&self, faults: &Faults, source: &str, word: &'static str) -> Vec<CohortProblem> {
         let problem = |(fault, rows)| {
             let column = Some(self.source_column.as_str());
             CohortProblem::of_column(

@@ -74,7 +74,7 @@ impl Misfit {
     }
 
     /// Only those that the coordinator may hear together, each once: of the first kind that there is.
-    pub(super) fn told(mut all: Vec<Self>) -> Vec<Self> {
+    pub(super) fn for_coordinator(mut all: Vec<Self>) -> Vec<Self> {
         all.sort_unstable();
         all.dedup();
         let rank = |misfit: &Self| match misfit {

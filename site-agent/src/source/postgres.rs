@@ -75,7 +75,11 @@ impl Stop {
             Some("25006") => "a query that writes",
             _ => "a query that the database refuses",
         };
-        Self::new(found, "a query that reads one row per patient", told(error))
+        Self::new(
+            found,
+            "a query that reads one row per patient",
+            in_words(error),
+        )
     }
 }
 
@@ -166,7 +170,7 @@ async fn connect(source: &PostgresSource) -> Result<Client, Stop> {
     }
     let unreachable = |error: Error| {
         let found = "a database that cannot be reached or refuses the login";
-        Stop::new(found, "a connection to it", told(&error))
+        Stop::new(found, "a connection to it", in_words(&error))
     };
     match &source.tls {
         DatabaseTls::Disabled => {
@@ -196,7 +200,7 @@ async fn connect(source: &PostgresSource) -> Result<Client, Stop> {
 }
 
 /// What may be told of an error: no message that could quote a value.
-fn told(error: &Error) -> String {
+fn in_words(error: &Error) -> String {
     let Some(database) = error.as_db_error() else {
         let mut text = error.to_string();
         let mut cause = error.source();

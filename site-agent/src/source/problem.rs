@@ -197,7 +197,7 @@ impl CohortProblems {
     pub fn misfits(&self, job: &Job) -> Vec<Misfit> {
         let misfits = self.0.iter();
         let misfits = misfits.map(|problem| Misfit::new(problem.cause, job, &problem.column));
-        let mut told = Misfit::told(misfits.collect());
+        let mut told = Misfit::for_coordinator(misfits.collect());
         told.truncate(PROBLEMS_MAX);
         told
     }

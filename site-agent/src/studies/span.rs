@@ -158,7 +158,12 @@ mod tests {
         letters.chars().map(name).collect()
     }
 
-    fn told(new: &str, earlier: &[&str], least: usize, known: &str) -> Vec<(String, Vec<usize>)> {
+    fn in_words(
+        new: &str,
+        earlier: &[&str],
+        least: usize,
+        known: &str,
+    ) -> Vec<(String, Vec<usize>)> {
         let earlier: Vec<Roster> = earlier.iter().map(|one| roster(one)).collect();
         let found = exposed(&roster(new), &earlier, least, &roster(known)).unwrap();
         let one = |one: Exposed| {
@@ -170,41 +175,56 @@ mod tests {
 
     #[test]
     fn the_difference_of_two_rosters_tells_whoever_is_left() {
-        assert_eq!(told("abc", &["abcd"], 3, ""), [("d".to_owned(), vec![0])]);
-        assert_eq!(told("abcde", &["abc"], 3, ""), [("de".to_owned(), vec![0])]);
+        assert_eq!(
+            in_words("abc", &["abcd"], 3, ""),
+            [("d".to_owned(), vec![0])]
+        );
+        assert_eq!(
+            in_words("abcde", &["abc"], 3, ""),
+            [("de".to_owned(), vec![0])]
+        );
         // Each learns the other's.
-        assert_eq!(told("abcd", &["abce"], 3, ""), [("de".to_owned(), vec![0])]);
-        assert_eq!(told("ade", &["abc"], 3, ""), []);
-        assert_eq!(told("abc", &["abc"], 3, ""), []);
-        assert_eq!(told("abc", &[], 3, ""), []);
-        assert_eq!(told("abcd", &["abce"], 2, ""), []);
+        assert_eq!(
+            in_words("abcd", &["abce"], 3, ""),
+            [("de".to_owned(), vec![0])]
+        );
+        assert_eq!(in_words("ade", &["abc"], 3, ""), []);
+        assert_eq!(in_words("abc", &["abc"], 3, ""), []);
+        assert_eq!(in_words("abc", &[], 3, ""), []);
+        assert_eq!(in_words("abcd", &["abce"], 2, ""), []);
     }
 
     #[test]
     fn three_rosters_of_which_no_two_tell_anything_tell_one_hospital() {
         // abc + ade - bcde is twice a.
-        assert_eq!(told("abc", &["ade"], 3, ""), []);
+        assert_eq!(in_words("abc", &["ade"], 3, ""), []);
         let all = |by: Vec<usize>| ["a", "bc", "de"].map(|one| (one.to_owned(), by.clone()));
-        assert_eq!(told("bcde", &["abc", "ade"], 3, ""), all(vec![0, 1]));
+        assert_eq!(in_words("bcde", &["abc", "ade"], 3, ""), all(vec![0, 1]));
         // A fourth one that has nothing to do with it is not named.
-        assert_eq!(told("bcde", &["abc", "fgh", "ade"], 3, ""), all(vec![0, 2]));
+        assert_eq!(
+            in_words("bcde", &["abc", "fgh", "ade"], 3, ""),
+            all(vec![0, 2])
+        );
         // A fraction of a roster.
-        assert_eq!(told("abc", &["abd", "acd", "bcd"], 2, "").len(), 4);
+        assert_eq!(in_words("abc", &["abd", "acd", "bcd"], 2, "").len(), 4);
     }
 
     #[test]
     fn whoever_is_known_counts_no_more_and_may_leave_too_few() {
-        assert_eq!(told("abc", &["abcd"], 3, "d"), []);
-        assert_eq!(told("abcd", &["abce"], 3, "d"), [("e".to_owned(), vec![0])]);
-        assert_eq!(told("abcd", &["abce"], 3, "de"), []);
+        assert_eq!(in_words("abc", &["abcd"], 3, "d"), []);
+        assert_eq!(
+            in_words("abcd", &["abce"], 3, "d"),
+            [("e".to_owned(), vec![0])]
+        );
+        assert_eq!(in_words("abcd", &["abce"], 3, "de"), []);
         // Once d may be read, a study of three hospitals is one of two.
-        assert_eq!(told("abd", &["abcd"], 3, "d").len(), 2);
+        assert_eq!(in_words("abd", &["abcd"], 3, "d").len(), 2);
         // Exposed by earlier studies already, and by the new one again.
         assert_eq!(
-            told("abcd", &["abcd", "abc"], 3, ""),
+            in_words("abcd", &["abcd", "abc"], 3, ""),
             [("d".to_owned(), vec![1])]
         );
-        assert_eq!(told("efg", &["abcd", "abc"], 3, ""), []);
+        assert_eq!(in_words("efg", &["abcd", "abc"], 3, ""), []);
     }
 
     #[test]

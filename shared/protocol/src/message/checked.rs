@@ -97,7 +97,7 @@ pub struct Encapsulations {
 
 impl Encapsulations {
     /// How many there are.
-    pub(super) fn told(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         let told = self.ciphertexts.iter();
         told.filter(|one| !one.is_empty()).count()
     }

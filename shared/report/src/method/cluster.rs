@@ -191,8 +191,8 @@ fn marks(answer: &Answer) -> Markup {
     let row = |mark: &OneMark| {
         [
             mark.name.clone(),
-            mark.told(mark.inside),
-            mark.told(mark.outside),
+            mark.in_words(mark.inside),
+            mark.in_words(mark.outside),
             format!("{:+.2}", mark.difference),
         ]
     };

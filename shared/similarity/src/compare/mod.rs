@@ -184,7 +184,7 @@ impl Comparison {
     }
 
     /// How a distance is told: the root of what its parts add up to, or that itself.
-    fn told(&self, sum: f64) -> f64 {
+    fn in_units(&self, sum: f64) -> f64 {
         match self.is_root() {
             true => sum.max(0.0).sqrt(),
             false => sum,
@@ -215,7 +215,7 @@ impl Comparison {
     /// compared. An inner product comes with its sign turned.
     #[must_use]
     pub fn distance(&self, one: &Placed, i: usize, other: &Placed, j: usize) -> f64 {
-        self.told(self.sum(one, i, other, j))
+        self.in_units(self.sum(one, i, other, j))
     }
 
     /// The distance of every candidate from one query, in the order of the candidates.

@@ -70,7 +70,7 @@ impl SiteKeys {
             let earlier = others.encapsulations.get(place).and_then(Option::as_ref);
             let earlier = earlier.filter(|_| place < others.own);
             let (ciphertext, secret) = match (earlier, place > others.own) {
-                (_, true) => match self.secrets.told(&introduction.encapsulation) {
+                (_, true) => match self.secrets.encapsulated(&introduction.encapsulation) {
                     Some(told) => (told.ciphertext.clone(), told.secret),
                     None => continue,
                 },

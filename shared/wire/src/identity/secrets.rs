@@ -99,7 +99,7 @@ impl RunSecrets {
     }
 
     /// What was encapsulated for a key before, if anything was.
-    pub(super) fn told(&self, key: &[u8]) -> Option<&Told> {
+    pub(super) fn encapsulated(&self, key: &[u8]) -> Option<&Told> {
         let key = Sha256::digest(key);
         self.told.iter().find(|told| told.key[..] == key[..])
     }
@@ -109,7 +109,7 @@ impl RunSecrets {
     /// # Errors
     /// [`KeyError::Unusable`] where nothing can be encapsulated for that key.
     pub(super) fn tell(&mut self, key: &[u8]) -> Result<Told, KeyError> {
-        if let Some(told) = self.told(key) {
+        if let Some(told) = self.encapsulated(key) {
             return Ok(told.clone());
         }
         let told = Told::fresh(key)?;

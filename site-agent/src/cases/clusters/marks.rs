@@ -125,7 +125,7 @@ impl GroupMarks {
             .zip(&self.found.marks[group]);
         let mut marks: Vec<OneMark> = marks
             .map(|((feature, spreads), mark)| {
-                let (what, own, others) = spreads.told(group);
+                let (what, own, others) = spreads.in_words(group);
                 OneMark {
                     feature: feature.name.clone(),
                     label: feature.label.clone(),
@@ -159,7 +159,7 @@ impl GroupMarks {
 
 impl FeatureSpreads {
     /// What is high, low or frequent in a group, its usual value, and that of all others.
-    fn told(&self, group: usize) -> (&str, String, String) {
+    fn in_words(&self, group: usize) -> (&str, String, String) {
         match (&self.groups[group], &self.others[group]) {
             (Spread::Numbers(own), Spread::Numbers(others)) => {
                 // The median first, then the quarters.

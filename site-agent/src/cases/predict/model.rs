@@ -220,7 +220,7 @@ impl Model {
         let forecast = self.machine.forecast(&kernel, &asked.placed)?;
         let each = asked.names.iter().enumerate();
         each.map(|(query, name)| {
-            let mut one = self.told(&forecast, query, name);
+            let mut one = self.row(&forecast, query, name);
             let shares = self.machine.shares(&kernel, &asked.placed, query)?;
             let (output, sign) = match &forecast {
                 Forecast::Classes(chances) if chances.ncols() == 2 => {
@@ -250,7 +250,7 @@ impl Model {
         .collect()
     }
 
-    fn told(&self, forecast: &Forecast, query: usize, name: &str) -> OneNew {
+    fn row(&self, forecast: &Forecast, query: usize, name: &str) -> OneNew {
         let mut one = OneNew {
             patient: name.to_owned(),
             predicted: String::new(),

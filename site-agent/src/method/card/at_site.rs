@@ -47,7 +47,7 @@ impl AtSite for Tabulator {
     fn forget(&mut self) {}
 
     fn explained(settings: &CardSettings, job: &Job, rules: &Rules) -> Told {
-        explain::told(job, settings, rules)
+        explain::explained(job, settings, rules)
     }
 
     fn asks(_: &CardSettings, _: &Job, _: &Path) -> Result<Option<Asks>, Stop> {

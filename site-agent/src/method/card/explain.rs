@@ -9,7 +9,7 @@ use protocol::method::card::settings::{CardSettings, counted, levels};
 
 const WITHHELD: &str = "nothing of this site by itself, for it leaves covered";
 
-pub(crate) fn told(job: &Job, settings: &CardSettings, rules: &Rules) -> Told {
+pub(crate) fn explained(job: &Job, settings: &CardSettings, rules: &Rules) -> Told {
     let mut messages = vec![description(&Sizes::of_outcome(job))];
     messages.extend((settings.patterns() > 0).then(|| parts(settings)));
     messages.extend((!settings.renews.is_empty()).then(|| lots(settings)));

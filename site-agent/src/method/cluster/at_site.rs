@@ -47,7 +47,7 @@ impl AtSite for Divider {
     fn forget(&mut self) {}
 
     fn explained(settings: &ClusterSettings, job: &Job, rules: &Rules) -> Told {
-        explain::told(rules, job, settings)
+        explain::explained(rules, job, settings)
     }
 
     fn asks(settings: &ClusterSettings, job: &Job, runs: &Path) -> Result<Option<Asks>, Stop> {

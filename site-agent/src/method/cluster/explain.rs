@@ -9,7 +9,7 @@ use protocol::method::neighbours::settings::counted;
 
 const RULE: &str = "clusters, cell_min, patients_min, queries, metrics_for_groups";
 
-pub(crate) fn told(rules: &Rules, job: &Job, settings: &ClusterSettings) -> Told {
+pub(crate) fn explained(rules: &Rules, job: &Job, settings: &ClusterSettings) -> Told {
     let least = least(rules);
     Told {
         messages: vec![

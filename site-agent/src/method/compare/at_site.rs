@@ -52,7 +52,7 @@ impl AtSite for Comparer {
     }
 
     fn explained(settings: &CompareSettings, job: &Job, rules: &Rules) -> Told {
-        explain::told(rules, job, settings)
+        explain::explained(rules, job, settings)
     }
 
     fn asks(_: &CompareSettings, _: &Job, _: &Path) -> Result<Option<Asks>, Stop> {

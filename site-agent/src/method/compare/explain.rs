@@ -11,7 +11,7 @@ use protocol::assessment::{SHARE_BINS, score_bins};
 use protocol::job::Job;
 use protocol::method::compare::settings::CompareSettings;
 
-pub(crate) fn told(rules: &Rules, job: &Job, settings: &CompareSettings) -> Told {
+pub(crate) fn explained(rules: &Rules, job: &Job, settings: &CompareSettings) -> Told {
     let is_learnt = settings.fold_rounds() > 0;
     let jumps = is_learnt.then(|| {
         format!(

@@ -46,7 +46,7 @@ impl AtSite for Grower {
     fn forget(&mut self) {}
 
     fn explained(settings: &ForestSettings, job: &Job, rules: &Rules) -> Told {
-        explain::told(rules, job, settings)
+        explain::explained(rules, job, settings)
     }
 
     fn asks(_: &ForestSettings, _: &Job, _: &Path) -> Result<Option<Asks>, Stop> {

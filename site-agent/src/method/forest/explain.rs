@@ -19,7 +19,7 @@ const NODE_BYTES: u64 = 24;
 pub(crate) const BRAKE: &str = "Groups of two forests that differ by one patient: bags follow from the site's own key and the cut \
     points, and a run grows and judges one forest.";
 
-pub(crate) fn told(rules: &Rules, job: &Job, settings: &ForestSettings) -> Told {
+pub(crate) fn explained(rules: &Rules, job: &Job, settings: &ForestSettings) -> Told {
     const KNOWN: &str = "No noise is added to any number: who knows all patients but one";
     let (brake, open) = match settings.scope {
         ForestScope::Local => (

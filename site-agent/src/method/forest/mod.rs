@@ -180,7 +180,9 @@ impl Forests<'_> {
         let unseen = nearest_out_of_bag(&nodes, &grown.in_bag, neighbours).map_err(fault)?;
         let by_neighbours = Predicted::of_neighbours(&unseen, outcome, horizon);
         let importance = match self.settings.importance {
-            true => told(&importance::permutation(grown, cohort, self.site.seed).map_err(fault)?),
+            true => {
+                to_message(&importance::permutation(grown, cohort, self.site.seed).map_err(fault)?)
+            }
             false => Vec::new(),
         };
         let classes = match outcome {
@@ -322,7 +324,7 @@ fn share_of_trees(prediction: &Prediction, outcome: &Outcome) -> Option<Vec<Vec<
 
 /// None unless every feature has a mean and a standard error: they need two trees with patients out of
 /// bag.
-fn told(importance: &importance::Importance) -> Vec<FeatureImportance> {
+fn to_message(importance: &importance::Importance) -> Vec<FeatureImportance> {
     let means = importance.mean.iter().zip(&importance.standard_error);
     let told: Vec<FeatureImportance> = means
         .map(|(mean, standard_error)| FeatureImportance {

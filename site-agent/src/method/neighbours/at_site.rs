@@ -47,7 +47,7 @@ impl AtSite for Counter {
     fn forget(&mut self) {}
 
     fn explained(settings: &NeighboursSettings, job: &Job, rules: &Rules) -> Told {
-        explain::told(rules, job, settings)
+        explain::explained(rules, job, settings)
     }
 
     fn asks(settings: &NeighboursSettings, job: &Job, runs: &Path) -> Result<Option<Asks>, Stop> {

@@ -7,7 +7,7 @@ use protocol::message::neighbours::OctaveGrid;
 use protocol::method::cluster::settings::measured;
 use protocol::method::neighbours::settings::{NeighboursSettings, SHARES, counted};
 
-pub(crate) fn told(rules: &Rules, job: &Job, settings: &NeighboursSettings) -> Told {
+pub(crate) fn explained(rules: &Rules, job: &Job, settings: &NeighboursSettings) -> Told {
     let least = rules.cell_min.max(rules.patients_min);
     Told {
         messages: vec![

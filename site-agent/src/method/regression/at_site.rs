@@ -48,7 +48,7 @@ impl AtSite for Regressor {
     }
 
     fn explained(settings: &RegressionSettings, job: &Job, rules: &Rules) -> Told {
-        explain::told(rules, job, settings)
+        explain::explained(rules, job, settings)
     }
 
     fn asks(_: &RegressionSettings, _: &Job, _: &Path) -> Result<Option<Asks>, Stop> {

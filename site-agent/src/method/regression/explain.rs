@@ -18,7 +18,7 @@ const RULES: u64 = 2;
 const CELLS: &str = "How many events of all sites each cell of time has, and weighted sums of each feature over the patients followed in \
     it, at least 20 on average. ";
 
-pub(crate) fn told(rules: &Rules, job: &Job, settings: &RegressionSettings) -> Told {
+pub(crate) fn explained(rules: &Rules, job: &Job, settings: &RegressionSettings) -> Told {
     Told {
         messages: messages(rules, job, settings),
         brake: match settings.model(&job.cohort.outcome.kind) {

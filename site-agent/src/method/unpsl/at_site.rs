@@ -48,7 +48,7 @@ impl AtSite for Learner {
     }
 
     fn explained(settings: &UnpslSettings, job: &Job, rules: &Rules) -> Told {
-        explain::told(rules, job, settings)
+        explain::explained(rules, job, settings)
     }
 
     fn asks(_: &UnpslSettings, _: &Job, _: &Path) -> Result<Option<Asks>, Stop> {

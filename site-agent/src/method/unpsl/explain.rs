@@ -15,7 +15,7 @@ use similarity::numeric::precision::Precision;
 /// The neighbour rules that are evaluated: by distance, by inner product, and by the plain distance.
 const NEIGHBOUR_RULES: u64 = 3;
 
-pub(crate) fn told(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Told {
+pub(crate) fn explained(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Told {
     Told {
         messages: messages(rules, job, settings),
         brake: format!("{} {}", Steepness::of_metrics(), precision(settings)),

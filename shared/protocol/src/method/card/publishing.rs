@@ -45,7 +45,7 @@ pub(super) fn table(
                 .zip(&steps)
                 .map(|((feature, found), step)| Entry {
                     levels: match levels(&feature.kind) {
-                        Some(_) if *step > 0 => told(found, *step),
+                        Some(_) if *step > 0 => levels_of(found, *step),
                         Some(_) | None => Vec::new(),
                     },
                     missing: in_tens(found.missing),
@@ -97,7 +97,7 @@ fn is_small(count: u64) -> bool {
 }
 
 /// The levels as they are told.
-fn told(found: &FeatureCounts, step: u64) -> Vec<Option<u64>> {
+fn levels_of(found: &FeatureCounts, step: u64) -> Vec<Option<u64>> {
     let told = |count: &u64| (!is_small(*count)).then(|| rounded(*count, step));
     found.levels.iter().map(told).collect()
 }
@@ -198,7 +198,7 @@ mod tests {
             Some(100),
             Some(110),
         ];
-        assert_eq!(told(&column, 10), wanted);
+        assert_eq!(levels_of(&column, 10), wanted);
         let exact = [
             None,
             None,
@@ -208,7 +208,7 @@ mod tests {
             Some(104),
             Some(105),
         ];
-        assert_eq!(told(&column, 1), exact);
+        assert_eq!(levels_of(&column, 1), exact);
     }
 
     /// Of 63 patients 54 have one level: told as 50, at most 54, which leaves nine at least, and fewer than ten.

@@ -115,7 +115,7 @@ impl Model {
         let worse: Vec<String> = rows
             .iter()
             .filter_map(|row| {
-                let by = told(&is_worse(row)?.difference, kind);
+                let by = in_words(&is_worse(row)?.difference, kind);
                 Some(format!("the {} ({by})", row.family.title()))
             })
             .collect();
@@ -177,7 +177,13 @@ fn suits(similarities: &[(Family, Tested)], kind: &OutcomeKind) -> String {
         others => {
             let names: Vec<String> = others
                 .iter()
-                .map(|one| format!("the {} ({})", one.0.title(), told(&one.1.difference, kind)))
+                .map(|one| {
+                    format!(
+                        "the {} ({})",
+                        one.0.title(),
+                        in_words(&one.1.difference, kind)
+                    )
+                })
                 .collect();
             format!(
                 " Also better than the Euclidean distance: {}.",
@@ -223,13 +229,13 @@ fn models(rows: &[Row], kind: &OutcomeKind) -> Option<String> {
 
 fn tested_in_words(tested: &Tested, kind: &OutcomeKind) -> String {
     let Difference { low, high, .. } = tested.difference;
-    let (by, p) = (told(&tested.difference, kind), chance(tested.p_of_all));
+    let (by, p) = (in_words(&tested.difference, kind), chance(tested.p_of_all));
     let [low, high] = [low, high].map(|end| number(end, kind));
     format!("{by} (95 % {low} to {high}; {p}, corrected for the number of families)")
 }
 
 /// By how much it is better, or worse.
-fn told(difference: &Difference, kind: &OutcomeKind) -> String {
+fn in_words(difference: &Difference, kind: &OutcomeKind) -> String {
     let by = number(difference.value.abs(), kind);
     let by = by.trim_start_matches('+');
     match (kind, difference.value < 0.0) {

@@ -278,7 +278,7 @@ fn moments(mark: &Mark) -> Option<(f64, f64)> {
 
 impl OneMark {
     /// A mean of it, or a share of patients.
-    pub(super) fn told(&self, mean: f64) -> String {
+    pub(super) fn in_words(&self, mean: f64) -> String {
         match self.is_share {
             true => format!("{:.0} %", 100.0 * mean),
             false => figure(mean),
@@ -327,8 +327,8 @@ impl Group {
             format!(
                 "{} {} (others {})",
                 one.name,
-                one.told(one.inside),
-                one.told(one.outside)
+                one.in_words(one.inside),
+                one.in_words(one.outside)
             )
         };
         let marks: Vec<String> = self.largest(TOLD).into_iter().map(mark).collect();
