@@ -200,17 +200,10 @@ fn norm(matrix: &Array2<f64>) -> f64 {
 }
 
 fn settings(job: &Job) -> Settings {
-    match &job.method {
-        Method::Unpsl(settings) => settings.objective,
-        Method::Forest(_)
-        | Method::Regression(_)
-        | Method::Neighbours(_)
-        | Method::Cluster(_)
-        | Method::Compare(_)
-        | Method::Card(_) => {
-            panic!("a job of UnPSL")
-        }
-    }
+    let Method::Unpsl(settings) = &job.method else {
+        panic!("a job of UnPSL")
+    };
+    settings.objective
 }
 
 /// The objective of `result.json` is that of the files, and lies at the pooled optimum.

@@ -143,21 +143,10 @@ pub(crate) fn a_refusal_ends_the_run_by_name<P: Played>(text: &str) {
 fn timeless(mut result: RunResult) -> RunResult {
     result.seconds = 0.0;
     result.times = Times::default();
-    match &mut result.model {
-        Some(Model::Unpsl(model)) => {
-            for row in &mut model.rounds {
-                row.seconds = 0.0;
-            }
+    if let Some(Model::Unpsl(model)) = &mut result.model {
+        for row in &mut model.rounds {
+            row.seconds = 0.0;
         }
-        Some(
-            Model::Forest(_)
-            | Model::Regression(_)
-            | Model::Neighbours(_)
-            | Model::Cluster(_)
-            | Model::Compare(_)
-            | Model::Card(_),
-        )
-        | None => {}
     }
     result
 }
