@@ -21,6 +21,11 @@ pub fn site_agent() -> PathBuf {
     program("kindred-site-agent")
 }
 
+/// A program that shows the library alone.
+pub fn example(name: &str) -> PathBuf {
+    program(&format!("examples/{name}"))
+}
+
 /// A program of this workspace: this test lies in `target/<profile>/deps`, the programs above it.
 fn program(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a test knows where it is");

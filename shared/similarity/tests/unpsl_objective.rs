@@ -705,3 +705,22 @@ proptest! {
         prop_assert!((value(x.view(), codes.clone()) / value(moved.view(), moved_codes) - 1.0).abs() < 1e-13);
     }
 }
+
+#[test]
+fn labels_of_some_patients_make_the_objective_of_these_alone() {
+    let (x, labels, rows) = (patients(30, 4), pair_labels(30), [3, 4, 9, 17, 20, 28]);
+    let (own, among) = (x.select(Axis(0), &rows), labels.among(&rows));
+    let stated = |(i, j): (usize, usize)| labels.of_pair(rows[i], rows[j]);
+    let stated = Labels::pairs(Array2::from_shape_fn((6, 6), stated)).unwrap();
+    let settings = Settings {
+        rank: 2,
+        ..Settings::default()
+    };
+    let w = start(&settings, 4, Seed(5), 0);
+    let value = |labels: &Labels| {
+        let totals = totals(labels, Pairs::All);
+        let site = SiteObjective::new(&own.view(), labels, &settings, &totals, Seed(3)).unwrap();
+        site.value(&w).unwrap()
+    };
+    assert_eq!(value(&among), value(&stated));
+}

@@ -138,11 +138,8 @@ impl Review<'_> {
         }
         writeln!(
             out,
-            "What each job makes leave, message by message: kindred-site-agent policy explain --job JOB.toml"
-        )?;
-        writeln!(
-            out,
-            "Approving copies the patients who have an outcome into this site's folder. Runs read the copy alone."
+            "What each job makes leave, message by message: kindred-site-agent policy explain --job JOB.toml\n\
+             Approving copies the patients who have an outcome into this site's folder. Runs read the copy alone."
         )
     }
 }

@@ -17,6 +17,35 @@
 //!
 //! Where all sites learn one threshold b it travels as one more row of the matrix, (b, 0, ..., 0), which is
 //! not a feature and is never shrunk.
+//!
+//! One site, and a class per patient. Only the first of three features makes the class, so it alone keeps a weight:
+//!
+//! ```
+//! use ndarray::{Array1, Array2};
+//! use similarity::learn::unpsl::accelerated::{Knowledge, Search, SearchSettings, search_sites};
+//! use similarity::learn::unpsl::{Labels, Settings, SiteObjective, Totals, start, summarise};
+//! use similarity::numeric::seed::Seed;
+//!
+//! let value = |i: usize, k: usize| (i * [17, 29, 41][k] % 60) as f64;
+//! let patients = Array2::from_shape_fn((60, 3), |(i, k)| (value(i, k) - 29.5) / 17.318);
+//! let classes: Array1<u32> = patients.column(0).map(|x| u32::from(*x > 0.0));
+//!
+//! let (labels, settings, seed) = (Labels::Classes(classes), Settings { rank: 2, ..Settings::default() }, Seed(1));
+//! let totals = Totals::of(&[summarise(&labels, settings.pairs, seed)]);
+//! let site = SiteObjective::new(&patients.view(), &labels, &settings, &totals, seed)?;
+//!
+//! let wanted = SearchSettings {
+//!     lambda_sparsity: 0.1,
+//!     form: settings.form,
+//!     tolerance: 2e-7,
+//!     tolerance_residual: 1e-3,
+//! };
+//! let search = Search::new(wanted, start(&settings, 3, seed, 0), 3);
+//! let found = search_sites(&[site], search, &mut Knowledge::new(), 60, &mut |_, _| ())?;
+//! let weights = found.best().map_axis(ndarray::Axis(1), |row| row.dot(&row).sqrt());
+//! assert!(weights[0] > 0.5 && weights[1] == 0.0 && weights[2] == 0.0, "{weights}");
+//! # Ok::<(), similarity::learn::unpsl::ObjectiveError>(())
+//! ```
 
 pub mod accelerated;
 mod correlation;

@@ -1,4 +1,30 @@
 //! Similar cases: the nearest patients of a query, how they fared, and how unusual the query is.
+//!
+//! Which patients are alike to a new one, and how did they fare? By Gower's distance, of a table with a missing value:
+//!
+//! ```
+//! use ndarray::array;
+//! use similarity::cohort::{Column, MISSING_LEVEL, Outcome, Values};
+//! use similarity::compare::{Comparison, Gower};
+//! use similarity::uses::cases::{Cases, Fared};
+//!
+//! let levels = vec!["female".to_owned(), "male".to_owned()];
+//! let table = |ages, codes| {
+//!     let sex = Values::Categorical { codes, levels: levels.clone() };
+//!     let columns = [("age", Values::Numeric(ages)), ("sex", sex)];
+//!     columns.map(|(name, values)| Column { name: name.to_owned(), values })
+//! };
+//! let known = table(array![40.0, 52.0, 55.0, 80.0], array![0, 1, MISSING_LEVEL, 1]);
+//! let days = Outcome::Numeric(array![3.0, 8.0, 10.0, 21.0]);
+//!
+//! let gower = Comparison::Gower(Gower::of_columns(&known));
+//! let (candidates, new) = (gower.place(&known)?, gower.place(&table(array![50.0], array![1]))?);
+//! let alike = Cases::nearest(&gower.distances(&candidates, &new, 0), 2, |_| false);
+//! let rows: Vec<usize> = alike.cases.iter().map(|case| case.patient).collect();
+//! assert_eq!(rows, [1, 2]);
+//! assert!(matches!(Fared::of(&days, &rows), Fared::Mean(mean) if mean.value == 9.0));
+//! # Ok::<(), similarity::compare::CompareError>(())
+//! ```
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 

@@ -5,7 +5,9 @@
 //! patient by patient by noise, whose variance is known, by chance as if U patients were drawn, and by a part that is of one sign where
 //! the outcome changes with the place within groups. So its variance, in units of one patient's variance s^2, is
 //!
-//!     s^2 (1 / N + U / N^2 + (2 BORDER U / N)^2) + noise / N^2
+//! ```text
+//! s^2 (1 / N + U / N^2 + (2 BORDER U / N)^2) + noise / N^2
+//! ```
 //!
 //! with `BORDER` measured (`benches/alike.rs`). Intervals are of the score test, as Wilson's: of a share all values p whose p (1 - p) / N
 //! with the rest, at s^2 = 1/4, explains what was found. They are clipped once they are made.

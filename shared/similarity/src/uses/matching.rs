@@ -4,6 +4,24 @@
 //! second, and so on, always the nearest who is left. *Optimal*: as many matches as can be, and of all such choices the
 //! one with the least sum of distances (an assignment, by shortest augmenting paths: Jonker and Volgenant 1987, Crouse
 //! 2016).
+//!
+//! Three treated patients, older than the five who may be compared with them. Matching makes the groups alike:
+//!
+//! ```
+//! use ndarray::{Array1, Array2, array};
+//! use similarity::cohort::{Column, Values};
+//! use similarity::uses::matching::{Choice, balance, matched};
+//!
+//! let (treated, others) = (array![60.0, 64.0, 70.0], array![41.0, 50.0, 61.0, 65.0, 69.0]);
+//! let apart = Array2::from_shape_fn((3, 5), |(i, j)| f64::abs(treated[i] - others[j]));
+//! let matches = matched(&apart, 1, Some(5.0), Choice::Optimal);
+//! assert_eq!(matches.0, [[2], [3], [4]]);
+//!
+//! let age = |ages: Array1<f64>| [Column { name: "age".to_owned(), values: Values::Numeric(ages) }];
+//! let age = &balance(&age(treated), &age(others), &matches)[0];
+//! // The difference of the mean ages, in standard deviations of the treated.
+//! assert!(age.before.standardised > 1.0 && age.after.standardised.abs() < 0.1);
+//! ```
 
 use ndarray::{Array2, ArrayView1};
 

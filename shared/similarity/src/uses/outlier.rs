@@ -1,4 +1,27 @@
 //! Breiman's outlier measure: how little a patient is alike to the others of its class.
+//!
+//! Patients above 60 are ill, but for one of 45. By the forest's terminal nodes, nobody of the class is alike to this patient:
+//!
+//! ```
+//! use ndarray::Array1;
+//! use similarity::cohort::{Cohort, Column, Outcome, Values};
+//! use similarity::learn::forest::{Settings, grow};
+//! use similarity::numeric::seed::Seed;
+//! use similarity::uses::outlier::outlier_measure;
+//!
+//! let classes: Vec<u32> = (0..40).map(|patient| u32::from(patient >= 20 || patient == 4)).collect();
+//! let ages = Values::Numeric(Array1::range(41.0, 81.0, 1.0));
+//! let levels = vec!["healthy".to_owned(), "ill".to_owned()];
+//! let outcome = Outcome::Classes { codes: classes.iter().copied().collect(), levels };
+//! let cohort = Cohort::new(vec![Column { name: "age".to_owned(), values: ages }], outcome)?;
+//!
+//! let settings = Settings { trees: 100, ..Settings::for_outcome(cohort.outcome()) };
+//! let grown = grow(&cohort, &settings, Seed(1))?;
+//! let measure = outlier_measure(&grown.forest.apply(cohort.columns())?, &classes)?;
+//! let farthest = (0..40).max_by(|one, other| measure[*one].total_cmp(&measure[*other]));
+//! assert!(farthest == Some(4) && measure[4] > 10.0, "{measure}");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use ndarray::Array1;
 

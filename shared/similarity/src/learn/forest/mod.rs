@@ -4,6 +4,31 @@
 //! [`grow`] gives a [`Grown`]: the [`Forest`], which names no patient and may be written and read, and
 //! the [`InBag`] counts of the patients it was grown on. [`Forest::apply`] gives the [`TerminalNodes`] from
 //! which everything else is computed.
+//!
+//! A forest of 40 patients, of whom those above 60 are ill. It predicts new patients, and its proximity says who is alike:
+//!
+//! ```
+//! use ndarray::{Array1, array};
+//! use similarity::cohort::{Cohort, Column, Outcome, Values};
+//! use similarity::compare::proximity::kernel::{Kernel, Training};
+//! use similarity::learn::forest::{Settings, grow};
+//! use similarity::numeric::seed::Seed;
+//!
+//! let age = |ages| vec![Column { name: "age".to_owned(), values: Values::Numeric(ages) }];
+//! let codes = (0..40).map(|patient| u32::from(patient >= 20)).collect();
+//! let levels = vec!["healthy".to_owned(), "ill".to_owned()];
+//! let cohort = Cohort::new(age(Array1::range(41.0, 81.0, 1.0)), Outcome::Classes { codes, levels })?;
+//!
+//! let settings = Settings { trees: 50, ..Settings::for_outcome(cohort.outcome()) };
+//! let grown = grow(&cohort, &settings, Seed(1))?;
+//! let nodes = grown.forest.apply(cohort.columns())?;
+//! let training = Training { forest: &grown.forest, in_bag: &grown.in_bag, nodes: &nodes };
+//! let new = grown.forest.apply(&age(array![44.0, 77.0]))?;
+//! let proximity = Kernel::Proximity.rectangular(training, &new)?;
+//! // A patient of 44 shares terminal nodes with one of 45, and none with one of 77.
+//! assert!(proximity[[0, 4]] > 0.9 && proximity[[0, 36]] == 0.0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod edges;
 pub mod federated;

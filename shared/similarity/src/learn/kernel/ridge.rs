@@ -1,4 +1,27 @@
 //! Kernel ridge regression: alpha = (K + lambda I)^-1 (y - c).
+//!
+//! Leave-one-out chooses the penalty without a second fit. Here one patient is really left out, and its prediction is the same:
+//!
+//! ```
+//! use ndarray::{Array1, Array2, Axis, s};
+//! use similarity::compare::laplace::{Norm, laplace};
+//! use similarity::learn::kernel::ridge::{Mode, Ridge};
+//!
+//! let ages = Array1::range(40.0, 80.0, 1.0).insert_axis(Axis(1));
+//! let pressure = ages.column(0).mapv(|age: f64| 90.0 + age / 2.0 + (age / 3.0).sin());
+//! let kernel: Array2<f64> = laplace(ages.view(), ages.view(), Norm::L1, 20.0)?;
+//!
+//! let chosen = Ridge::fit(&kernel, &pressure, Mode::LeaveOneOut)?;
+//! assert!(chosen.left_out_error(&pressure) < 0.05 * pressure.var(0.0));
+//!
+//! // The same by hand, with the paper's penalty and no constant: all patients but the first.
+//! let (rest, all) = (s![1.., 1..], Ridge::fit(&kernel, &pressure, Mode::Paper)?);
+//! let (others, known) = (kernel.slice(rest).to_owned(), pressure.slice(s![1..]).to_owned());
+//! let without = Ridge::fit(&others, &known, Mode::Paper)?;
+//! let predicted = without.predict(&kernel.slice(s![..1, 1..]).to_owned());
+//! assert!((predicted[0] - all.left_out[0]).abs() < 1e-6);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use ndarray::{Array1, Array2};
 

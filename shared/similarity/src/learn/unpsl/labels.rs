@@ -125,8 +125,11 @@ impl Labels {
         match self {
             Self::Classes(codes) => Self::Classes(codes.select(Axis(0), rows)),
             Self::Pairs(PairMatrix(matrix)) => {
-                let of_rows = matrix.select(Axis(0), rows);
-                Self::Pairs(PairMatrix(of_rows.select(Axis(1), rows)))
+                let label = |(i, j)| matrix[[rows[i], rows[j]]];
+                Self::Pairs(PairMatrix(Array2::from_shape_fn(
+                    (rows.len(), rows.len()),
+                    label,
+                )))
             }
             Self::Judged(judged) => Self::Judged(judged.among(rows)),
             Self::Both {

@@ -3,6 +3,25 @@
 //! A swap of a medoid for another patient changes the total deviation by three parts: what all who are nearer to the newcomer
 //! gain, what those lose whose medoid goes, and what these gain again where the newcomer is nearer than their second. One
 //! pass over the patients gives the changes of all k swaps of one newcomer, and the first swap that helps is made.
+//!
+//! Six patients around two ages. Each cluster is named by one of them, its medoid:
+//!
+//! ```
+//! use ndarray::{Array2, array};
+//! use similarity::numeric::seed::Seed;
+//! use similarity::uses::clusters::medoids::{Medoids, build};
+//!
+//! let ages = array![30.0, 33.0, 35.0, 70.0, 71.0, 75.0];
+//! let apart = Array2::from_shape_fn((6, 6), |(i, j)| f64::abs(ages[i] - ages[j]));
+//! let built = build(apart.view(), 2);
+//! let found = Medoids::of_starts(apart.view(), &built, 10, (Seed(1), "example"));
+//!
+//! let mut named: Vec<f64> = found.medoids.iter().map(|row| ages[*row]).collect();
+//! named.sort_by(f64::total_cmp);
+//! assert_eq!(named, [33.0, 71.0]);
+//! assert_eq!(found.assigned[0], found.assigned[2]);
+//! assert_eq!(found.total, 3.0 + 2.0 + 1.0 + 4.0);
+//! ```
 
 use ndarray::{Array2, ArrayView2};
 use rand::seq::index;
