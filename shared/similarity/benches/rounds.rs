@@ -52,7 +52,7 @@ fn main() {
     }
 }
 
-/// The defaults by form and threshold, and plain ADMM from its own first penalty.
+/// The defaults by form and threshold, and plain ADMM after the questions that lead it.
 fn defaults(name: &str, parts: &[Part]) {
     for (form, threshold) in [
         (Form::InnerProduct, Threshold::Fixed(1.0)),
@@ -123,10 +123,11 @@ fn accelerated(federation: &Federation, starts: u64) -> Vec<Run> {
 fn plain(federation: &Federation) -> Run {
     let penalty = federation
         .settings
-        .penalty_start(federation.sites.len() as u64, 1);
+        .penalty_led(federation.sites.len() as u64, 1);
     let sparsity = federation.settings.lambda_sparsity;
     let settings = ConsensusSettings::new(sparsity, federation.features, penalty);
-    federation.plain(federation.start(0), settings, ROUNDS_MAX, GAP)
+    let from = federation.led(federation.start(0));
+    federation.plain(from, settings, ROUNDS_MAX, GAP)
 }
 
 /// The most rounds to the stop.

@@ -1,7 +1,6 @@
-//! How near plain ADMM comes to the optimum in 60 rounds, from its own start and penalty. Within 1e-4 it stops; real data are harder, and
-//! each set has the gap that it must reach.
+//! Plain ADMM, led by the first questions of the few-rounds search, comes within 1e-4 of the optimum in 60 rounds, these questions included.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // what a threshold came to
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // how many rounds it took
 
 #[path = "support/federation.rs"]
 #[allow(dead_code, unreachable_pub)]
@@ -13,58 +12,70 @@ mod hospitals;
 
 use federation::{FORMS, Federation, Part, ROUNDS_MAX, synthetic_parts};
 use hospitals::{breast_cancer, data_folder, heart, parkinsons};
-use similarity::learn::unpsl::Settings;
+use similarity::learn::unpsl::accelerated::LEAD;
+use similarity::learn::unpsl::{Form, Settings, Threshold};
 use similarity::numeric::admm::ConsensusSettings;
+use std::path::Path;
 
 /// Where the gap is small enough to stop.
 const ENOUGH: f64 = 1e-4;
+const STARTS: u64 = 5;
 
-/// The paper's b = 1 and a threshold of each site: the gap to the optimum, by the accelerated consensus, after at most 60 rounds.
-fn assert_comes_within(gap: f64, parts: &[Part]) {
-    for (form, threshold) in [FORMS[0], FORMS[1]] {
-        let settings = Settings {
-            form,
-            threshold,
-            ..Settings::default()
-        };
-        let mut federation = Federation::unsolved(parts, settings);
-        federation.minimum = federation
-            .accelerated(federation.start(7), ROUNDS_MAX, 1e-12)
-            .objective;
-        let penalty = settings.penalty_start(parts.len() as u64, 1);
-        let plain = ConsensusSettings::new(settings.lambda_sparsity, federation.features, penalty);
-        for start in 0..2 {
-            let run = federation.plain(federation.start(start), plain, ROUNDS_MAX, ENOUGH);
-            let (rounds, last) = (run.gaps.len(), *run.gaps.last().unwrap());
-            assert!(
-                last < gap,
-                "{threshold:?}, start {start}: {last:e} after {rounds} rounds"
-            );
-        }
+/// The gap to the optimum, by the accelerated consensus, of every start after at most 60 rounds.
+fn assert_comes_within(gap: f64, parts: &[Part], (form, threshold): (Form, Threshold)) {
+    let settings = Settings {
+        form,
+        threshold,
+        ..Settings::default()
+    };
+    let mut federation = Federation::unsolved(parts, settings);
+    federation.minimum = federation
+        .accelerated(federation.start(7), ROUNDS_MAX, 1e-12)
+        .objective;
+    let penalty = settings.penalty_led(parts.len() as u64, 1);
+    let plain = ConsensusSettings::new(settings.lambda_sparsity, federation.features, penalty);
+    for start in 0..STARTS {
+        let from = federation.led(federation.start(start));
+        let run = federation.plain(from, plain, ROUNDS_MAX - LEAD as usize, ENOUGH);
+        let (rounds, last) = (LEAD as usize + run.gaps.len(), *run.gaps.last().unwrap());
+        let found = format!("{threshold:?}, start {start}: {last:.1e} after {rounds} rounds");
+        println!("{found}");
+        assert!(last < gap, "{found}");
     }
+}
+
+/// The paper's b = 1, and a threshold of each site.
+fn assert_arrives(parts: &[Part]) {
+    assert_comes_within(ENOUGH, parts, FORMS[0]);
+    assert_comes_within(ENOUGH, parts, FORMS[1]);
+}
+
+/// What the data folder has, where it is there.
+fn of_folder(read: fn(&Path) -> Vec<Part>) -> Option<Vec<Part>> {
+    let folder = data_folder();
+    if folder.is_none() {
+        println!("skipped: no data in KINDRED_DATA or ../shared/data");
+    }
+    folder.map(|folder| read(&folder))
 }
 
 #[test]
 fn on_the_papers_synthetic_set() {
-    assert_comes_within(ENOUGH, &synthetic_parts(5));
+    assert_arrives(&synthetic_parts(5));
 }
 
 #[test]
 fn on_parkinsons() {
-    let Some(folder) = data_folder() else {
-        println!("skipped: no parkinsons.csv in KINDRED_DATA or ../shared/data");
-        return;
-    };
-    assert_comes_within(2e-3, &parkinsons(&folder));
+    if let Some(parts) = of_folder(parkinsons) {
+        assert_arrives(&parts);
+    }
 }
 
 #[test]
 fn on_four_heart_hospitals() {
-    let Some(folder) = data_folder() else {
-        println!("skipped: no heart_disease folder in KINDRED_DATA or ../shared/data");
-        return;
-    };
-    assert_comes_within(2e-2, &heart(&folder));
+    if let Some(parts) = of_folder(heart) {
+        assert_arrives(&parts);
+    }
 }
 
 #[test]
@@ -73,6 +84,7 @@ fn on_breast_cancer() {
         println!("skipped: KINDRED_BREAST_CANCER names no file");
         return;
     };
-    // Separable and collinear: 60 rounds are not enough there.
-    assert_comes_within(2e-2, &parts);
+    assert_comes_within(ENOUGH, &parts, FORMS[1]);
+    // Separable: with b = 1 it does not arrive, and 2e-4 is left.
+    assert_comes_within(3e-4, &parts, FORMS[0]);
 }

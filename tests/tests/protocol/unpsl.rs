@@ -85,13 +85,77 @@ fn is_the_closed_form(text: &str) {
     let Some(Model::Unpsl(model)) = world.result().model else {
         panic!("a run of UnPSL");
     };
-    let sum = (0..3).map(target).reduce(|sum, one| sum + one).unwrap();
-    let mut wanted = sum / 3.0;
-    shrink(&mut wanted, SPARSITY / (3.0 * CURVATURE));
+    let wanted = closed_form();
     let found = model.metric.unwrap();
     let apart = (&found - &wanted).mapv(f64::abs);
     let error = apart.fold(0.0, |a: f64, b| a.max(*b));
     assert!(error < 1e-6, "found {found}, wanted {wanted}");
+}
+
+/// The optimum of three sites.
+fn closed_form() -> Array2<f64> {
+    let sum = (0..3).map(target).reduce(|sum, one| sum + one).unwrap();
+    let mut optimum = sum / 3.0;
+    shrink(&mut optimum, SPARSITY / (3.0 * CURVATURE));
+    optimum
+}
+
+/// (4.19) of three sites.
+fn objective(metric: &Array2<f64>) -> f64 {
+    let rows: f64 = metric
+        .rows()
+        .into_iter()
+        .map(|row| row.dot(&row).sqrt())
+        .sum();
+    let smooth = |site| norm(&(metric - &target(site))).powi(2) * CURVATURE / 2.0;
+    SPARSITY * rows + (0..3).map(smooth).sum::<f64>()
+}
+
+/// Their derivatives are of another objective than their updates: wherever the questions lead, ADMM finds the optimum of the updates.
+#[test]
+fn three_questions_lead_plain_admm_but_not_the_papers_letter_and_sixty_rounds_are_enough() {
+    let letter = job("admm", 3, 60, 1.0, 1e-8) + "validation = \"none\"\n";
+    let led = letter.replace("mixed_rounds = 0", "mixed_rounds = 5");
+    let led = led.replace("penalty = 0.1\n", "");
+    for (text, questions, penalty) in [(led, 3, 4.0 * 0.045 / 3.0), (letter, 0, 0.1)] {
+        let mut world = World::<Quadratics>::new(5, CALM, &text);
+        assert_eq!(world.drive(), None);
+        let Some(Model::Unpsl(model)) = world.result().model else {
+            panic!("a run of UnPSL");
+        };
+        let derived =
+            |answer: &Answer| matches!(answer, Answer::Unpsl(unpsl::Answer::Derivatives(_)));
+        let exchanges = world.uncovered();
+        let asked = exchanges
+            .iter()
+            .filter(|record| record.answers.iter().flatten().any(derived));
+        assert_eq!(asked.count(), questions);
+        let first = model.rounds.iter().position(|row| row.penalty.is_some());
+        assert_eq!(first, Some(questions));
+        let found = model.rounds[questions].penalty.unwrap();
+        assert!((found - penalty).abs() < 1e-12, "{found}");
+        assert!(model.rounds.len() <= 60);
+        let gap = objective(&model.metric.unwrap()) / objective(&closed_form()) - 1.0;
+        assert!(gap < 1e-4, "{questions} questions: {gap:e}");
+    }
+}
+
+/// A limit that the questions use up ends the run with the best metric that they were asked at.
+#[test]
+fn the_questions_that_lead_are_rounds_of_the_limit() {
+    for limit in 1..=4 {
+        let text = job("admm", 3, limit, 1.0, 1e-8).replace("mixed_rounds = 0", "mixed_rounds = 5")
+            + "validation = \"none\"\n";
+        let mut world = World::<Quadratics>::new(5, CALM, &text);
+        assert_eq!(world.drive(), None);
+        assert_eq!(world.ending, Some(Ending::RoundLimit));
+        let Some(Model::Unpsl(model)) = world.result().model else {
+            panic!("a run of UnPSL");
+        };
+        assert_eq!(model.rounds.len(), limit as usize);
+        let of_admm = model.rounds.iter().filter(|row| row.penalty.is_some());
+        assert_eq!(of_admm.count(), usize::from(limit > 3));
+    }
 }
 
 /// The coordinator knows no site's dual, and moves their mean by (4.23) all the same: it is the mean of the naive ones.

@@ -1,7 +1,9 @@
 //! Sites in one process, and both kinds of consensus over them, counting rounds.
 
 use ndarray::{Array2, s};
-use similarity::learn::unpsl::accelerated::{Knowledge, Search, SearchSettings, search_sites};
+use similarity::learn::unpsl::accelerated::{
+    Knowledge, LEAD, Search, SearchSettings, search_sites,
+};
 use similarity::learn::unpsl::{
     Form, Labels, PooledLimits, Settings, SiteObjective, Summary, Threshold, Totals,
     minimise_pooled, objective, start, summarise,
@@ -196,6 +198,21 @@ impl Federation {
         run.metric.assign(search.best());
         run.active = search.rows(&known).map_or(self.features, <[usize]>::len);
         run
+    }
+
+    /// Where a run begins plain ADMM: what the search from `start` would ask after its first questions.
+    pub fn led(&self, start: Array2<f64>) -> Array2<f64> {
+        let settings = SearchSettings {
+            lambda_sparsity: self.settings.lambda_sparsity,
+            form: self.settings.form,
+            tolerance: TOLERANCE,
+            tolerance_residual: 1e-3,
+        };
+        let search = Search::new(settings, start, self.features);
+        let mut known = Knowledge::new().up_to(self.error);
+        let asked = LEAD as usize;
+        let search = search_sites(&self.sites, search, &mut known, asked, &mut |_, _| {}).unwrap();
+        search.question().clone()
     }
 
     /// At most `rounds` rounds of plain ADMM, until the gap is below `enough`.

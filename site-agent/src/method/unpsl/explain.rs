@@ -69,9 +69,12 @@ fn messages(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Vec<MessageKi
         messages.push(derivatives(settings, &sizes, fits));
         messages.push(contribution(settings, &sizes, certificates));
     } else {
-        messages.push(contribution(settings, &sizes, fits - folds));
-        if folds > 0 {
-            messages.push(derivatives(settings, &sizes, folds));
+        let rows = usize::try_from(sizes.rows).unwrap_or(usize::MAX);
+        let leading = settings.leading(rows).min(settings.round_limit);
+        let leading = u64::from(settings.starts) * u64::from(leading);
+        messages.push(contribution(settings, &sizes, fits - folds - leading));
+        if folds + leading > 0 {
+            messages.push(derivatives(settings, &sizes, folds + leading));
         }
     }
     messages.extend(selection.map(|selection| held_out(rules, selection)));
@@ -98,9 +101,11 @@ fn derivatives(settings: &UnpslSettings, sizes: &Sizes, times: u64) -> MessageKi
     let numbers = asked * (asked + 1) + slope;
     let selection = settings.selection.as_ref();
     let folds = u64::from(settings.folds().unwrap_or(0));
-    let asked_together = match selection {
-        Some(selection) => folds * selection.metrics(),
-        None => folds + u64::from(settings.is_accelerated()),
+    let asked_together = match (selection, settings.is_accelerated()) {
+        (Some(selection), true) => folds * selection.metrics(),
+        (None, accelerated) => folds + u64::from(accelerated),
+        // The questions that lead ADMM alone.
+        (Some(_), false) => 1,
     };
     let at_once = asked_together
         .min(BATCH_ENTRIES_MAX as u64 / numbers.max(1))

@@ -171,6 +171,17 @@ impl Accelerated {
     }
 
     fn go_on(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
+        if self.learn(closed)? {
+            return Ok(self.begin_certificate(closed.count()));
+        }
+        Ok(match count(self.rows.len()) >= self.round_limit {
+            true => Turn::Done(Ending::RoundLimit),
+            false => Turn::Ask,
+        })
+    }
+
+    /// Takes the answers to a question; whether nothing is left.
+    pub(super) fn learn(&mut self, closed: &mut Closed<'_>) -> Result<bool, Failure> {
         let answer = self.summed(closed)?;
         let round = count(self.rows.len()) + 1;
         let mut row = RoundRow {
@@ -202,14 +213,13 @@ impl Accelerated {
             is_over = step.converged;
         }
         self.rows.push(row);
-        if is_over {
-            return Ok(self.begin_certificate(closed.count()));
-        }
         self.asked = question(&self.search, &self.known, self.settings.form);
-        Ok(match round >= self.round_limit {
-            true => Turn::Done(Ending::RoundLimit),
-            false => Turn::Ask,
-        })
+        Ok(is_over)
+    }
+
+    /// Where the search asks next.
+    pub(super) fn question(&self) -> &Array2<f64> {
+        self.search.question()
     }
 
     /// The sum over the sites.

@@ -11,9 +11,8 @@ use crate::checks::unexpected;
 use crate::exchange::{Closed, Course, Turn, count};
 use crate::failure::{Code, Failure};
 use crate::limits::LOCAL_TOLERANCES;
-use crate::message;
+use crate::message::{self, Totals};
 use crate::progress::Ending;
-use crate::stage::preparing::Prepared;
 use ndarray::Array2;
 use similarity::numeric::admm::{
     ConsensusError, ConsensusSettings, PenaltySettings, PooledConsensus, Residuals, UpdateProducts,
@@ -51,21 +50,40 @@ impl Admm {
         settings: &UnpslSettings,
         start: Array2<f64>,
         fold: Option<u32>,
-        prepared: &Prepared,
+        totals: &Totals,
+    ) -> Result<Self, Failure> {
+        let (sites, pairs) = (totals.sites, totals.pairs.total());
+        let penalty = settings.objective.penalty_start(sites, pairs);
+        Self::begin(settings, start, fold, penalty)
+    }
+
+    /// Starts all sites where the questions of `rows` have led.
+    pub(super) fn led(
+        settings: &UnpslSettings,
+        start: Array2<f64>,
+        totals: &Totals,
+        rows: Vec<RoundRow>,
+    ) -> Result<Self, Failure> {
+        let (sites, pairs) = (totals.sites, totals.pairs.total());
+        let penalty = settings.objective.penalty_led(sites, pairs);
+        let begun = Self::begin(settings, start, None, penalty)?;
+        Ok(Self { rows, ..begun })
+    }
+
+    /// `penalty` is the first one where the job names none.
+    fn begin(
+        settings: &UnpslSettings,
+        start: Array2<f64>,
+        fold: Option<u32>,
+        penalty: f64,
     ) -> Result<Self, Failure> {
         let features = settings.objective.features(&start);
-        let totals = &prepared.totals;
-        let penalty = settings.penalty.unwrap_or_else(|| {
-            settings
-                .objective
-                .penalty_start(totals.sites, totals.pairs.total())
-        });
         let own = ConsensusSettings {
             lambda_sparsity: settings.objective.lambda_sparsity,
             feature_rows: features,
             relaxation: settings.relaxation,
             penalty: PenaltySettings {
-                start: penalty,
+                start: settings.penalty.unwrap_or(penalty),
                 adaptive_rounds: ADAPTIVE_ROUNDS,
             },
             memory: settings.mixed_rounds,
@@ -118,10 +136,10 @@ impl Admm {
         judged.min_by(f64::total_cmp)
     }
 
-    /// Completes the last row, once its consensus has been judged.
+    /// Completes the last row, once its consensus has been judged. That of a question is complete.
     pub(super) fn judge_last(&mut self, objective: f64) {
         if let Some(row) = self.rows.last_mut() {
-            row.objective = Some(objective);
+            row.objective.get_or_insert(objective);
         }
     }
 
@@ -265,10 +283,9 @@ fn unusable(error: ConsensusError) -> Failure {
 mod tests {
     use super::*;
     use crate::job::Job;
-    use crate::message::{ColumnMoments, PairCounts, Summary, Totals};
+    use crate::message::{PairCounts, Summary};
     use crate::method::Method;
     use ndarray::array;
-    use similarity::cohort::standardise::Standardisation;
 
     /// Two sites that disagree for ever, and call every consensus worse than the one before.
     #[test]
@@ -288,21 +305,8 @@ mod tests {
                 dissimilar: 100,
             },
         };
-        let moments = [ColumnMoments::Numeric {
-            count: 40,
-            sum: 0.0,
-            sum_squares: 40.0,
-            missing: 0,
-        }];
-        let columns = job.cohort.standardised_columns();
-        let prepared = Prepared {
-            second_moments: None,
-            standardisation: Standardisation::from_moments(&columns, &moments, &[]).unwrap(),
-            totals: Totals::of(&[summary, summary]),
-            patients: 2 * summary.patients,
-            missing: Vec::new(),
-        };
-        let mut fit = Admm::start(&settings, array![[1.0]], None, &prepared).unwrap();
+        let totals = Totals::of(&[summary, summary]);
+        let mut fit = Admm::start(&settings, array![[1.0]], None, &totals).unwrap();
         let mut notes = Vec::new();
         for round in 1..=12 {
             let penalty = fit.consensus.penalty();

@@ -197,7 +197,7 @@ fn next_fit(
         Some(start) => start,
         None => common_start(&settings, prepared, seed, 0),
     };
-    Admm::start(&settings, start, Some(wanted.fold), prepared).map(Some)
+    Admm::start(&settings, start, Some(wanted.fold), &prepared.totals).map(Some)
 }
 
 impl Asking for Choice {

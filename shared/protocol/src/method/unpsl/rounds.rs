@@ -2,6 +2,7 @@
 
 use super::accelerated::Accelerated;
 use super::admm::Admm;
+use super::leading::{Leading, Led};
 use super::message::Differentiating;
 use super::model::RoundRow;
 use super::settings::UnpslSettings;
@@ -17,6 +18,8 @@ use similarity::numeric::seed::Seed;
 #[derive(Debug, Clone)]
 pub(super) enum Fit {
     Accelerated(Box<Accelerated>),
+    /// The first questions of ADMM.
+    Leading(Box<Leading>),
     Admm(Box<Admm>),
 }
 
@@ -29,17 +32,31 @@ impl Fit {
         start: u32,
     ) -> Result<Self, Failure> {
         let from = common_start(settings, prepared, seed, start);
-        Ok(if settings.is_accelerated() {
-            Self::Accelerated(Box::new(Accelerated::start(settings, from, prepared)))
-        } else {
-            Self::Admm(Box::new(Admm::start(settings, from, None, prepared)?))
-        })
+        if settings.is_accelerated() {
+            let fit = Accelerated::start(settings, from, prepared);
+            return Ok(Self::Accelerated(Box::new(fit)));
+        }
+        Ok(
+            match settings.leading(prepared.standardisation.rows().len()) {
+                0 => Self::Admm(Box::new(Admm::start(
+                    settings,
+                    from,
+                    None,
+                    &prepared.totals,
+                )?)),
+                questions => {
+                    let fit = Leading::start(settings, from, questions, prepared);
+                    Self::Leading(Box::new(fit))
+                }
+            },
+        )
     }
 
     /// W of the last closed round, or of the best.
     pub(super) fn metric(&self) -> &Array2<f64> {
         match self {
             Self::Accelerated(fit) => fit.metric(),
+            Self::Leading(fit) => fit.search().metric(),
             Self::Admm(fit) => fit.metric(),
         }
     }
@@ -48,7 +65,7 @@ impl Fit {
     pub(super) fn relative_lambda(&self, settings: &UnpslSettings) -> Option<f64> {
         match self {
             Self::Accelerated(fit) => settings.relative_lambda().map(|_| fit.lambda_sparsity()),
-            Self::Admm(_) => None,
+            Self::Leading(_) | Self::Admm(_) => None,
         }
     }
 
@@ -56,6 +73,7 @@ impl Fit {
     pub(super) fn sparsity_term(&self) -> f64 {
         match self {
             Self::Accelerated(fit) => fit.sparsity_term(),
+            Self::Leading(fit) => fit.search().sparsity_term(),
             Self::Admm(fit) => fit.sparsity_term(),
         }
     }
@@ -64,6 +82,7 @@ impl Fit {
     pub(super) fn course(&self, round_limit: u32) -> Course {
         match self {
             Self::Accelerated(fit) => fit.course(round_limit),
+            Self::Leading(fit) => fit.search().course(round_limit),
             Self::Admm(fit) => fit.course(round_limit),
         }
     }
@@ -71,6 +90,7 @@ impl Fit {
     pub(super) fn rows(&self) -> &[RoundRow] {
         match self {
             Self::Accelerated(fit) => fit.rows(),
+            Self::Leading(fit) => fit.search().rows(),
             Self::Admm(fit) => fit.rows(),
         }
     }
@@ -79,6 +99,7 @@ impl Fit {
     pub(super) fn objective(&self) -> Option<f64> {
         match self {
             Self::Accelerated(fit) => fit.objective(),
+            Self::Leading(fit) => fit.search().objective(),
             Self::Admm(fit) => fit.objective(),
         }
     }
@@ -87,14 +108,14 @@ impl Fit {
     pub(super) fn certificate(&self) -> Option<f64> {
         match self {
             Self::Accelerated(fit) => fit.certificate(),
-            Self::Admm(_) => None,
+            Self::Leading(_) | Self::Admm(_) => None,
         }
     }
 
     /// Completes the last row of ADMM, once its consensus has been judged.
     pub(super) fn judge_last(&mut self, objective: f64) {
         match self {
-            Self::Accelerated(_) => {}
+            Self::Accelerated(_) | Self::Leading(_) => {}
             Self::Admm(fit) => fit.judge_last(objective),
         }
     }
@@ -103,15 +124,16 @@ impl Fit {
     pub(super) fn ask(&self) -> message::Request {
         match self {
             Self::Accelerated(fit) => fit.ask(),
+            Self::Leading(fit) => fit.search().ask(),
             Self::Admm(fit) => fit.ask(),
         }
     }
 
-    /// The derivatives that the exchange asks for; none where it asks for a local update.
+    /// The derivatives that the exchange asks for, beside which those of folds are asked for; none under ADMM.
     pub(super) fn differentiating(&self) -> Option<&Differentiating> {
         match self {
             Self::Accelerated(fit) => fit.differentiating(),
-            Self::Admm(_) => None,
+            Self::Leading(_) | Self::Admm(_) => None,
         }
     }
 
@@ -119,6 +141,7 @@ impl Fit {
     pub(super) fn blank(&self) -> message::Answer {
         match self {
             Self::Accelerated(fit) => fit.blank(),
+            Self::Leading(fit) => fit.search().blank(),
             Self::Admm(fit) => fit.blank(),
         }
     }
@@ -127,6 +150,7 @@ impl Fit {
     pub(super) fn judge(&self, answer: &message::Answer) -> Result<(), Failure> {
         match self {
             Self::Accelerated(fit) => fit.judge(answer),
+            Self::Leading(fit) => fit.search().judge(answer),
             Self::Admm(fit) => fit.judge(answer),
         }
     }
@@ -135,6 +159,14 @@ impl Fit {
     pub(super) fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
         match self {
             Self::Accelerated(fit) => fit.close(closed),
+            Self::Leading(fit) => Ok(match fit.close(closed)? {
+                Led::On => Turn::Ask,
+                Led::RoundLimit => Turn::Done(Ending::RoundLimit),
+                Led::To(admm) => {
+                    *self = Self::Admm(admm);
+                    Turn::Ask
+                }
+            }),
             Self::Admm(fit) => fit.close(closed),
         }
     }

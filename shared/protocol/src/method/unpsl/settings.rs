@@ -17,7 +17,7 @@ use crate::stage::preparing::Prepared;
 use candidates::{candidates, objective};
 use privacy::Permission;
 use similarity::learn::unpsl::Totals;
-use similarity::learn::unpsl::accelerated::{Knowledge, RelativeSparsity};
+use similarity::learn::unpsl::accelerated::{Knowledge, LEAD, RelativeSparsity};
 use similarity::learn::unpsl::{Form, Loss, Settings, selection};
 use similarity::numeric::precision::Precision;
 use similarity::uses::neighbours::NeighbourRule;
@@ -67,7 +67,7 @@ pub struct UnpslSettings {
     pub penalty: Option<f64>,
     /// Over-relaxation of plain ADMM, 1 to 1.9.
     pub relaxation: f64,
-    /// Rounds of plain ADMM before the last that the last is mixed with at most, from 0 to 5; 0 is the paper's letter.
+    /// Rounds of plain ADMM before the last that the last is mixed with at most, from 0 to 5; 0 is the paper's letter, without [`Self::leading`].
     pub mixed_rounds: usize,
     /// Absolute tolerance of both residuals, per root of entries.
     pub tolerance_absolute: f64,
@@ -169,6 +169,16 @@ impl UnpslSettings {
         match self.consensus {
             ConsensusMethod::Accelerated => self.starts * Accelerated::CERTIFICATES_MAX,
             ConsensusMethod::Admm => 0,
+        }
+    }
+
+    /// Questions of the few-rounds search that lead the rounds of ADMM on data of so many rows; none by the paper's letter. Of wide data the
+    /// first asks which rows to begin with.
+    #[must_use]
+    pub fn leading(&self, rows: usize) -> u32 {
+        match self.consensus {
+            ConsensusMethod::Admm if self.mixed_rounds > 0 => LEAD + u32::from(Self::is_wide(rows)),
+            ConsensusMethod::Accelerated | ConsensusMethod::Admm => 0,
         }
     }
 

@@ -10,6 +10,8 @@ use crate::numeric::seed::Seed;
 
 /// The sum of the sites' first penalties under the mean loss.
 const PENALTY_OF_ALL_SITES: f64 = 0.045;
+/// By how much larger they are where questions of the few-rounds search lead: the metric is then far longer than a start.
+const PENALTY_WHERE_LED: f64 = 4.0;
 
 /// Settings of the objective; equal at all sites.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -251,6 +253,12 @@ impl Settings {
     pub fn penalty_start(&self, sites: u64, pairs: u64) -> f64 {
         let share = PENALTY_OF_ALL_SITES / sites.max(1) as f64;
         share * self.loss.weight_of(pairs.max(1))
+    }
+
+    /// The same where [`LEAD`](super::accelerated::LEAD) questions have led.
+    #[must_use]
+    pub fn penalty_led(&self, sites: u64, pairs: u64) -> f64 {
+        PENALTY_WHERE_LED * self.penalty_start(sites, pairs)
     }
 
     /// By how much the objective over all sites is known too high or too low at most, where each says it rounded: 0 of exact ones.

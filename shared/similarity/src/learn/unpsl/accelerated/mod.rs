@@ -56,6 +56,10 @@ const SHOWN: f64 = 1.0 / 16.0;
 /// Known points from which a way out of W = 0 is looked for.
 const CANDIDATES: usize = 3;
 
+/// After so many questions plain ADMM begins where the search would ask next: W = 0, which ADMM does not leave, and two away from it.
+/// After two questions it is not near enough yet on collinear features.
+pub const LEAD: u32 = 3;
+
 /// What a search is for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SearchSettings {
