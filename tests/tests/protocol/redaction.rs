@@ -400,6 +400,7 @@ fn an_answer_shows_its_kind_alone_in_every_wrapping() {
         "validation",
         "trees",
         "likelihood",
+        "cells",
         "proportionality",
         "distances",
         "alike",
