@@ -5,6 +5,7 @@
 mod alike_elsewhere;
 mod by_forest;
 mod card;
+mod cells;
 mod clusters_elsewhere;
 mod command_line;
 mod compare;

@@ -155,6 +155,12 @@ fn after(answer: Option<&Answer>) -> Option<Answer> {
             Answer::Regression(regression::Answer::Likelihood(sums()))
         }
         Answer::Regression(regression::Answer::Likelihood(_)) => {
+            Answer::Regression(regression::Answer::Cells {
+                sums: sums(),
+                counted: vec![COUNT],
+            })
+        }
+        Answer::Regression(regression::Answer::Cells { .. }) => {
             Answer::Regression(regression::Answer::Proportionality(sums()))
         }
         Answer::Regression(regression::Answer::Proportionality(_)) => {
@@ -394,6 +400,7 @@ fn an_answer_shows_its_kind_alone_in_every_wrapping() {
         "validation",
         "trees",
         "likelihood",
+        "cells",
         "proportionality",
         "distances",
         "alike",

@@ -219,7 +219,7 @@ impl Regressions {
             for site in &sites {
                 match evaluated(*site, &point) {
                     Own::Likelihood(own) => all.merge(&own),
-                    Own::Proportionality(_) => panic!("an evaluation"),
+                    Own::Cells { .. } | Own::Proportionality(_) => panic!("an evaluation"),
                 }
             }
             newton.learn_value(all.log_likelihood, all.gradient);
@@ -235,6 +235,14 @@ fn evaluated(site: usize, point: &Evaluating) -> Own {
     let at = Array1::from(point.at.to_vec());
     let design = design(site, point);
     let design = design.view();
+    if let Some(exposure) = exposed(site, point)
+        && point.design.counts_cells()
+    {
+        return Own::Cells {
+            sums: exposure.sums(&design, &at),
+            counted: exposure.counted(10),
+        };
+    }
     Own::Likelihood(match has_classes(point) {
         true => Family::Logistic.sums(&design, &classes(site), &at),
         false => match exposed(site, point) {

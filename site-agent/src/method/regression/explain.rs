@@ -16,7 +16,7 @@ use similarity::numeric::precision::Precision;
 const RULES: u64 = 2;
 /// What a common baseline tells beyond that.
 const CELLS: &str = "How many events of all sites each cell of time has, and weighted sums of each feature over the patients followed in \
-    it, at least 20 on average. ";
+    it, at least 20 on average, of whom at most half count of one site. ";
 
 pub(crate) fn explained(rules: &Rules, job: &Job, settings: &RegressionSettings) -> Told {
     Told {
@@ -55,6 +55,7 @@ fn messages(rules: &Rules, job: &Job, settings: &RegressionSettings) -> Vec<Mess
     let is_cox = matches!(job.cohort.outcome.kind, OutcomeKind::Survival { .. });
     let mut messages = vec![description(&sizes), moments(rules, job, &sizes)];
     messages.push(prepared(true, &sizes));
+    messages.extend(counted_cells(settings).filter(|_| is_cox));
     messages.push(likelihood(job, settings, &sizes));
     if is_cox {
         messages.push(proportionality(settings, &sizes));
@@ -67,10 +68,13 @@ fn messages(rules: &Rules, job: &Job, settings: &RegressionSettings) -> Vec<Mess
 /// What the regressions of folds make it send.
 pub(crate) fn of_folds(job: &Job, settings: &RegressionSettings) -> Vec<MessageKind> {
     let sizes = Sizes::of_features(job);
-    vec![MessageKind {
+    let is_cox = matches!(job.cohort.outcome.kind, OutcomeKind::Survival { .. });
+    let likelihood = MessageKind {
         times: u64::from(settings.parts) * u64::from(settings.round_limit),
         ..likelihood(job, settings, &sizes)
-    }]
+    };
+    let counted = counted_cells(settings).filter(|_| is_cox);
+    counted.into_iter().chain([likelihood]).collect()
 }
 
 fn likelihood(job: &Job, settings: &RegressionSettings, sizes: &Sizes) -> MessageKind {
@@ -86,7 +90,7 @@ fn likelihood(job: &Job, settings: &RegressionSettings, sizes: &Sizes) -> Messag
         kind: "likelihood",
         purpose: match is_common {
             true => {
-                "at some coefficients, and once without any: the log-likelihood of the site's patients, its gradient and its \
+                "at some coefficients: the log-likelihood of the site's patients, its gradient and its \
                      information, of which sums over the sites are used, with the events of each cell of time and the patients at risk there"
             }
             false => {
@@ -112,6 +116,24 @@ fn likelihood(job: &Job, settings: &RegressionSettings, sizes: &Sizes) -> Messag
              is, that is {TOGETHER}."
             ),
     }
+}
+
+/// What a common baseline makes it send before any feature is fitted.
+fn counted_cells(settings: &RegressionSettings) -> Option<MessageKind> {
+    let cells = Some(cells(settings)).filter(|cells| *cells > 0)?;
+    let numbers = cells * (cells + 2) + 3;
+    Some(MessageKind {
+        kind: "cells",
+        purpose: "without any feature: the events of each cell of time, the time of the patients there, and how many are followed there \
+                  on average",
+        shape: format!("3 + {cells} + {cells} x {cells} + {cells}"),
+        bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
+        bytes: NUMBER_BYTES * numbers,
+        times: u64::from(settings.parts),
+        rule: "second_moments, rounds, patients_min",
+        withheld: "leaves masked alone".to_owned(),
+        worst: format!("How many events each cell of time has: {TOGETHER}."),
+    })
 }
 
 /// Cells of a common baseline; none where each site has its own.

@@ -112,9 +112,16 @@ impl Regressor {
         prepared: &Prepared,
         point: &Evaluating,
     ) -> Result<Answer, Stop> {
+        let at_most = self.settings.cell_patients_max();
         let (made, at) = self.at(site, prepared, point)?;
         let design = made.matrix.view();
         let sums = match &made.target {
+            Target::Exponential(exposure) if point.design.counts_cells() => {
+                return Ok(Answer::Regression(message::Answer::Cells {
+                    sums: made.rounded(exposure.sums(&design, &at)),
+                    counted: exposure.counted(at_most),
+                }));
+            }
             Target::Glm(family, y) => family.sums(&design, y, &at),
             Target::Cox {
                 follow_up, ties, ..

@@ -213,6 +213,60 @@ fn single_out_nobody(is_common: bool) {
     assert_eq!(found, 0);
 }
 
+/// Cells with an event that have fewer than 20 patients on average, by their time alone and by the patients of whom a hospital can say at
+/// most 10.
+fn refused(all: &[&Hospital]) -> [bool; 2] {
+    let cells: Vec<u32> = (0..CELLS).collect();
+    let sum = pooled(all, Hospital::counted);
+    let length = HORIZON / f64::from(CELLS);
+    let mut counted = vec![0; cells.len()];
+    for one in all {
+        let own = one.exposed(&cells).counted(10);
+        counted
+            .iter_mut()
+            .zip(own)
+            .for_each(|(all, own)| *all += own);
+    }
+    [
+        Cells::of(&sum)
+            .followed
+            .iter()
+            .any(|time| *time < 20.0 * length),
+        counted.iter().any(|count| *count < 20),
+    ]
+}
+
+/// The liar fills the last cell, in which one patient of the others is left: by the time in it, the cell is full.
+#[test]
+fn a_cell_that_one_hospital_fills_is_not_read() {
+    let mut draw = ChaCha8Rng::seed_from_u64(11);
+    let [mut one, mut other] = [150, 90].map(|count| Hospital::honest(count, &mut draw));
+    let before = HORIZON * (1.0 - 1.0 / f64::from(CELLS));
+    // Both end their follow-up there, but for one patient.
+    for hospital in [&mut one, &mut other] {
+        let ends = hospital.time.iter_mut().zip(hospital.event.iter_mut());
+        for (time, event) in ends.filter(|(time, _)| **time > before) {
+            (*time, *event) = (before, false);
+        }
+    }
+    (one.time[0], one.event[0]) = (0.99 * HORIZON, true);
+    let honest = [&one, &other];
+    assert_eq!(refused(&honest), [true, true]);
+    let liar = Hospital::made_up(&[0.999 * HORIZON; 2], &mut draw);
+    let told = heard(honest, &liar, true);
+    let found = recovered(&told, honest);
+    println!("{} vectors, {found} row", told.len());
+    // What the sum of the cell tells is the patient's row, for which time alone has no rule.
+    assert_eq!(found, 1);
+    assert_eq!(refused(&[&one, &other, &liar]), [false, true]);
+    // Nor does a cell hide few of the others where the hospital's patients are real: whoever has most takes its own off.
+    let large = Hospital::honest(400, &mut draw);
+    assert_eq!(refused(&[&one, &other, &large]), [false, true]);
+    // Hospitals that each have some there are read together.
+    let honest = [150, 90].map(|count| Hospital::honest(count, &mut draw));
+    assert_eq!(refused(&[&honest[0], &honest[1], &large]), [false, false]);
+}
+
 /// The search knows a row where a sum is of one event: as a sum by time would be, which the made-up events cut.
 #[test]
 fn a_sum_over_one_event_is_a_row() {

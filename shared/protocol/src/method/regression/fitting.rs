@@ -5,7 +5,7 @@ use super::judging;
 use super::message::{Answer, Finishing, Request, Sums};
 use super::model::{Model, Selection, Stopped};
 use super::settings::RegressionSettings;
-use crate::checks::unexpected;
+use crate::checks::{ROUNDING, fault, unexpected};
 use crate::cohort::CohortSpecification;
 use crate::exchange::{Asking, Closed, Course, Stage, Turn};
 use crate::failure::{Code, Failure};
@@ -156,7 +156,10 @@ impl Fitting {
         let columns = self.attempt.newton().asked().len();
         let leading = self.attempt.family().leading();
         match self.state {
-            State::Counting => Answer::Likelihood(Sums::zero(leading)),
+            State::Counting => Answer::Cells {
+                sums: Sums::zero(leading),
+                counted: vec![0; leading],
+            },
             State::Stepping => Answer::Likelihood(Sums::zero(columns)),
             State::Testing(_) => {
                 let twice = match self.attempt.family() {
@@ -183,9 +186,9 @@ impl Fitting {
     }
 
     /// Takes what cells of a common baseline have, and begins with the features, of which nothing has been asked before.
-    fn begin(&mut self, sums: &Sums) -> Result<(), Failure> {
+    fn begin(&mut self, (sums, counted): (&Sums, &[u64])) -> Result<(), Failure> {
         let cells = Cells::of(sums);
-        self.has_followed(&cells)?;
+        self.has_followed(&cells, counted)?;
         self.whole = self
             .whole
             .clone()
@@ -196,24 +199,31 @@ impl Fitting {
         self.has_events()
     }
 
-    /// A sum over a cell in which few are followed would be a sum over few. Of folds so many are wanted in each fold.
+    /// A sum over a cell in which few are followed would be a sum over few. A site that has many there, or has made them up, counts for half of
+    /// who is wanted: without its own patients as many of others are left.
     #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
-    fn has_followed(&self, cells: &Cells) -> Result<(), Failure> {
+    fn has_followed(&self, cells: &Cells, counted: &[u64]) -> Result<(), Failure> {
         if self.settings.is_alone {
             return Ok(());
         }
         let Some(ends) = self.ends(cells) else {
             return Ok(());
         };
-        let folds = u64::from(self.settings.parts).saturating_sub(1).max(1);
-        let at_least = CELL_PATIENTS_MIN * folds;
+        let (at_least, of_one) = (
+            self.settings.cell_patients_min(),
+            self.settings.cell_patients_max(),
+        );
         let mut begin = 0.0;
-        for (end, followed) in ends.into_iter().zip(&cells.followed) {
+        for ((end, followed), counted) in ends.into_iter().zip(&cells.followed).zip(counted) {
             // Whoever is followed all through a cell is followed for its length.
-            if *followed < at_least as f64 * (end - begin) {
+            if *counted as f64 * (end - begin) > followed * (1.0 + ROUNDING) + ROUNDING {
+                let found = "more patients in a cell of time than are followed there";
+                return Err(fault(found, "at most as many"));
+            }
+            if *counted < at_least {
                 let text = format!(
-                    "fewer than {at_least} patients on average are followed from time {begin} to {end} over all sites; a common baseline \
-                     needs as many in each of its cells: fewer cells, or an earlier horizon"
+                    "fewer than {at_least} patients on average are followed from time {begin} to {end} over all sites, where of each site at \
+                     most {of_one} count; a common baseline needs as many in each of its cells: fewer cells, or an earlier horizon"
                 );
                 return Err(Failure::new(Code::Outcome, text));
             }
@@ -386,17 +396,20 @@ impl Stage for Fitting {
 
     fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Fitted>, Failure> {
         let sum = match closed.take_sum()? {
-            message::Answer::Regression(sum) => sum.into_sums(),
+            message::Answer::Regression(Answer::Cells { sums, counted }) => {
+                self.evaluations += 1;
+                self.begin((&sums, &counted))?;
+                return Ok(Turn::Ask);
+            }
+            message::Answer::Regression(
+                Answer::Likelihood(sums) | Answer::Proportionality(sums),
+            ) => sums,
             other => return Err(unexpected(&other, "sums over the patients")),
         };
         if let State::Testing(fit) = &self.state {
             return Ok(Turn::Done(self.fitted(fit, Some(&sum))));
         }
         self.evaluations += 1;
-        if let State::Counting = self.state {
-            self.begin(&sum)?;
-            return Ok(Turn::Ask);
-        }
         let answered_by_others = (!self.settings.is_alone).then_some(&self.sources.moments);
         self.attempt.take(sum, answered_by_others);
         self.has_events()?;

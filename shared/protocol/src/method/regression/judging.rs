@@ -28,10 +28,21 @@ pub(super) fn answer(
         )
     };
     let (own, wanted) = match (own, blank) {
+        (
+            Answer::Cells { sums, counted },
+            Answer::Cells {
+                sums: wanted,
+                counted: blank,
+            },
+        ) => {
+            length("cells", counted.len(), blank.len())?;
+            (sums, wanted)
+        }
         (Answer::Likelihood(own), Answer::Likelihood(wanted))
         | (Answer::Proportionality(own), Answer::Proportionality(wanted)) => (own, wanted),
-        (Answer::Likelihood(_), Answer::Proportionality(_))
-        | (Answer::Proportionality(_), Answer::Likelihood(_)) => {
+        (Answer::Likelihood(_) | Answer::Cells { .. }, Answer::Proportionality(_))
+        | (Answer::Likelihood(_) | Answer::Proportionality(_), Answer::Cells { .. })
+        | (Answer::Cells { .. } | Answer::Proportionality(_), Answer::Likelihood(_)) => {
             return Err(unexpected(found, blank.kind()));
         }
     };

@@ -10,11 +10,13 @@ use std::sync::Arc;
 
 /// The kind of message that carries a log-likelihood and its derivatives.
 pub(crate) const LIKELIHOOD: &str = "likelihood";
+/// The kind of message that carries the events and the time of cells, and who is followed there.
+const CELLS: &str = "cells";
 /// The kind of message that carries what a test of proportional hazards looks at.
 const PROPORTIONALITY: &str = "proportionality";
 
 /// Kinds of message that add up over the sites: all, and of all the sum alone is used.
-pub(crate) const SUMMED_KINDS: [&str; 2] = [LIKELIHOOD, PROPORTIONALITY];
+pub(crate) const SUMMED_KINDS: [&str; 3] = [LIKELIHOOD, CELLS, PROPORTIONALITY];
 
 /// What the coordinator asks of a site.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,8 +64,23 @@ pub struct Evaluating {
 pub enum Answer {
     /// A log-likelihood, its gradient and its information.
     Likelihood(Sums),
+    /// The same of the cells of a common baseline alone, and patients who are followed in each.
+    Cells {
+        /// Without any column.
+        sums: Sums,
+        /// On average, of each site at most so many as its settings say.
+        counted: Vec<u64>,
+    },
     /// The same with every column twice.
     Proportionality(Sums),
+}
+
+impl Design {
+    /// Whether the cells of a common baseline are counted, and nothing else is asked.
+    #[must_use]
+    pub fn counts_cells(&self) -> bool {
+        self.rows.is_empty() && !self.cells.is_empty()
+    }
 }
 
 impl Request {
@@ -79,6 +96,7 @@ impl Request {
 impl Question for Request {
     fn answer_kind(&self) -> &'static str {
         match self {
+            Self::Evaluate(point) if point.design.counts_cells() => CELLS,
             Self::Evaluate(_) => LIKELIHOOD,
             Self::Test(_) => PROPORTIONALITY,
             Self::Finish(_) => ASSESSMENT,
@@ -110,19 +128,11 @@ impl Question for Request {
     }
 }
 
-impl Answer {
-    /// The sums.
-    pub(crate) fn into_sums(self) -> Sums {
-        match self {
-            Self::Likelihood(sums) | Self::Proportionality(sums) => sums,
-        }
-    }
-}
-
 impl Disclosure for Answer {
     fn kind(&self) -> &'static str {
         match self {
             Self::Likelihood(_) => LIKELIHOOD,
+            Self::Cells { .. } => CELLS,
             Self::Proportionality(_) => PROPORTIONALITY,
         }
     }
@@ -132,12 +142,18 @@ impl Disclosure for Answer {
             Self::Likelihood(sums) | Self::Proportionality(sums) => {
                 format!("3 + {0} + {0} x {0}", sums.gradient.len())
             }
+            Self::Cells { sums, counted } => {
+                let cells = counted.len();
+                format!("3 + {0} + {0} x {0} + {cells}", sums.gradient.len())
+            }
         }
     }
 
     fn content(&mut self) -> Vec<Content<'_>> {
         match self {
-            Self::Likelihood(_) | Self::Proportionality(_) => vec![Content::LocalUpdate],
+            Self::Likelihood(_) | Self::Cells { .. } | Self::Proportionality(_) => {
+                vec![Content::LocalUpdate]
+            }
         }
     }
 }
@@ -150,16 +166,17 @@ impl MethodAnswer for Answer {
 
 impl Summand for Answer {
     fn numbers(&mut self, visit: &mut dyn FnMut(Number<'_>)) {
-        match self {
-            Self::Likelihood(sums) | Self::Proportionality(sums) => {
-                visit(Number::Count(&mut sums.patients));
-                visit(Number::Count(&mut sums.events));
-                // In units of the outcome.
-                visit(Number::Measure(&mut sums.log_likelihood));
-                let gradient = sums.gradient.iter_mut();
-                gradient.for_each(|one| visit(Number::Measure(one)));
-                crate::sums::lower_triangle(&mut sums.information, visit);
-            }
-        }
+        let (sums, counted) = match self {
+            Self::Likelihood(sums) | Self::Proportionality(sums) => (sums, &mut [][..]),
+            Self::Cells { sums, counted } => (sums, &mut counted[..]),
+        };
+        visit(Number::Count(&mut sums.patients));
+        visit(Number::Count(&mut sums.events));
+        // In units of the outcome.
+        visit(Number::Measure(&mut sums.log_likelihood));
+        let gradient = sums.gradient.iter_mut();
+        gradient.for_each(|one| visit(Number::Measure(one)));
+        crate::sums::lower_triangle(&mut sums.information, visit);
+        counted.iter_mut().for_each(|one| visit(Number::Count(one)));
     }
 }

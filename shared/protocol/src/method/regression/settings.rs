@@ -4,7 +4,7 @@ use super::coordinator::Regression;
 use crate::cohort::{CohortSpecification, Grids, OutcomeKind, OutcomeSpecification};
 use crate::document::{Section, narrow};
 use crate::failure::Failure;
-use crate::limits::{LAMBDA_MAX, PARAMETERS_SHARE_MAX, REGRESSION_CELLS_MAX};
+use crate::limits::{CELL_PATIENTS_MIN, LAMBDA_MAX, PARAMETERS_SHARE_MAX, REGRESSION_CELLS_MAX};
 use crate::method::room::{MethodSettings, Reading};
 use crate::method::terms::{Beginning, Needs};
 use privacy::Permission;
@@ -180,6 +180,18 @@ impl RegressionSettings {
             true => 1,
             false => EVENTS_MIN,
         }
+    }
+
+    /// Patients of all sites who are followed in each cell of a common baseline on average, at least. Of folds so many are wanted in each.
+    #[must_use]
+    pub fn cell_patients_min(&self) -> u64 {
+        CELL_PATIENTS_MIN * u64::from(self.parts).saturating_sub(1).max(1)
+    }
+
+    /// Patients of one site who count for that at most: half of them. Whichever site has made up its own, the other half is of others.
+    #[must_use]
+    pub fn cell_patients_max(&self) -> u64 {
+        self.cell_patients_min() / 2
     }
 
     /// How finely the sums of such a regression are known. Those of a linear one are: it wants them once, and they tell no more than

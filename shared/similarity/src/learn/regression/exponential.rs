@@ -30,6 +30,8 @@ pub struct Exposure {
     event: Vec<Option<u32>>,
     /// The middle of each cell as a share of the horizon.
     middles: Vec<f64>,
+    /// How long each cell is.
+    length: f64,
 }
 
 /// The ends of so many equal cells up to a horizon.
@@ -69,7 +71,19 @@ impl Exposure {
             event: time.iter().zip(event).map(of_patient).collect(),
             followed,
             middles: chosen.iter().map(middle).collect(),
+            length: horizon / f64::from(cells),
         }
+    }
+
+    /// Patients who are followed in each cell on average, at most so many: of one hospital's patients no more count, whatever it says of them.
+    #[must_use]
+    pub fn counted(&self, at_most: u64) -> Vec<u64> {
+        let cells = self.followed.columns().into_iter();
+        // Of whoever is followed all through, rounding takes a hair.
+        let on_average = |times: ArrayView1<'_, f64>| times.sum() / self.length + 1e-9;
+        cells
+            .map(|times| (on_average(times) as u64).min(at_most))
+            .collect()
     }
 
     /// Log hazards, which come before the coefficients.
