@@ -2,7 +2,7 @@
 
 use super::*;
 use protocol::failure::{Code, Failure};
-use protocol::message::{Answer, Description};
+use protocol::message::Answer;
 use protocol::method::Model;
 use protocol::method::unpsl::model::{self, RoundRow};
 
@@ -174,17 +174,7 @@ fn records_come_back_with_their_answers() {
         signatures: vec![vec![7; 64], Vec::new(), Vec::new()],
         at: Timestamp(5),
         exchange: 0,
-        answers: vec![
-            Some(Answer::Described(Description {
-                patients: 60,
-                classes: vec![20, 40],
-                learns: 0,
-                validates: 0,
-                judges: 0,
-            })),
-            None,
-            None,
-        ],
+        answers: vec![Some(Answer::Digest([7; 32])), None, None],
     };
     store.keep(&run, &record).unwrap();
     assert_eq!(store.records(&run).unwrap(), [record]);

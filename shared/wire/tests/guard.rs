@@ -136,7 +136,7 @@ async fn an_answer_is_kept_once_where_it_was_asked_and_dropped_where_it_was_not(
             .unwrap();
     }
     let found = from_site.next().await.unwrap().unwrap();
-    assert!(contributed(found) == matrix);
+    assert!(contributed(found, matrix.dim()) == matrix);
     let late = tokio::time::timeout(Duration::from_millis(500), from_site.next()).await;
     assert!(late.is_err(), "an answer was kept twice");
 }

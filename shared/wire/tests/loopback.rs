@@ -65,11 +65,13 @@ async fn a_site_attends_and_matrices_go_both_ways() {
         .await
         .unwrap();
     let found = from_site.next().await.unwrap().unwrap();
-    assert!(contributed(found) == matrix);
+    assert!(contributed(found, matrix.dim()) == matrix);
 
     let traffic = to_site.traffic();
     let entries = (700 * 300 * 8) as u64;
-    assert!((entries..entries + 4096).contains(&traffic.bytes_sent));
+    // A word has twice the bytes of a number.
+    let words = 2 * entries;
+    assert!((words..words + 4096).contains(&traffic.bytes_sent));
     assert!((entries..entries + 4096).contains(&traffic.bytes_received));
     assert_eq!(traffic.bytes_sent, from_coordinator.bytes_sent());
     assert_eq!(traffic.bytes_received, from_coordinator.bytes_received());

@@ -43,6 +43,11 @@ pub(super) fn pooled(
     moments: &[ColumnMoments],
     histograms: &[ColumnHistogram],
 ) -> Result<Vec<Option<Pooled>>, Failure> {
+    if histograms.is_empty() && !columns.is_empty() {
+        let text = "found no counts of numbers in the study's opening, as an earlier version leaves it; propose the study again under \
+                    another name";
+        return Err(Failure::new(Code::Study, text));
+    }
     if histograms.len() < columns.len() {
         let text = format!(
             "quantiles: found {} columns, wanted {}",

@@ -181,14 +181,20 @@ pub(crate) fn round_with(consensus: Array2<f64>, penalty: f64) -> ToSite {
     })
 }
 
-/// The matrix of a contribution.
-pub(crate) fn contributed(message: ToCoordinator<Answer>) -> Array2<f64> {
-    match message {
-        ToCoordinator::Reply(Reply {
-            answer: Answer::Unpsl(unpsl::Answer::Contribution(found)),
-            ..
-        }) => found.matrix,
-        other => panic!("found {other:?}, wanted a contribution"),
+/// The matrix of a contribution of this shape, which travels as words.
+pub(crate) fn contributed(message: ToCoordinator<Answer>, shape: (usize, usize)) -> Array2<f64> {
+    let ToCoordinator::Reply(Reply {
+        answer: Answer::Covered(covered),
+        ..
+    }) = message
+    else {
+        panic!("found {message:?}, wanted words");
+    };
+    let mut found = unpsl::Answer::Contribution(Contribution::blank(shape, None));
+    covered.words.read_into(&mut found).unwrap();
+    match found {
+        unpsl::Answer::Contribution(found) => found.matrix,
+        unpsl::Answer::Derivatives(_) | unpsl::Answer::Validated(_) => unreachable!(),
     }
 }
 
