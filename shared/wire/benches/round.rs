@@ -146,7 +146,7 @@ async fn round(
                 Some(sum) => sum.add(&own.words).unwrap(),
                 None => sum = Some(own.words),
             },
-            found => assert_eq!(contributed(found).dim(), matrix.dim()),
+            found => assert_eq!(contributed(found, matrix.dim()).dim(), matrix.dim()),
         }
     }
     if let Some(sum) = sum {
