@@ -30,11 +30,10 @@ use protocol::failure::Code;
 use protocol::job::Job;
 use protocol::message::{
     Answer, ColumnHistogram, ColumnMoments, Description, Request, SecondMoments, SiteMoments,
-    Summary,
 };
 use protocol::method::Method;
 pub(crate) use room::Wants;
-use room::{AtSite, Ready};
+use room::{AtSite, Preparing, Ready};
 use similarity::cohort::quantile::{Grid, counts};
 use similarity::cohort::{Outcome, Values};
 use similarity::numeric::seed::Seed;
@@ -92,20 +91,8 @@ macro_rules! registry {
                 match self { $(Self::$Name(own) => AtSite::answer(own.as_mut(), site, prepared, request),)* }
             }
 
-            fn summary(&self, site: &SiteRun) -> Result<Summary, Stop> {
-                match self { $(Self::$Name(own) => AtSite::summary(own.as_ref(), site),)* }
-            }
-
-            fn can_validate(&self, site: &SiteRun) -> bool {
-                match self { $(Self::$Name(own) => AtSite::can_validate(own.as_ref(), site),)* }
-            }
-
-            fn multiplies(&self) -> Result<bool, Stop> {
-                match self { $(Self::$Name(own) => AtSite::multiplies(own.as_ref()),)* }
-            }
-
-            fn forget(&mut self) {
-                match self { $(Self::$Name(own) => AtSite::forget(own.as_mut()),)* }
+            fn preparing(&mut self) -> Option<&mut dyn Preparing> {
+                match self { $(Self::$Name(own) => AtSite::preparing(own.as_mut()),)* }
             }
         }
 
@@ -191,7 +178,8 @@ impl Computation {
             Request::Introduce | Request::Encapsulate => Err(Stop::early()),
             Request::Describe => {
                 // Nobody's rules stand in the way; by those of a site its worker says.
-                let held_out = match self.own.can_validate(site) {
+                let own = self.own.preparing();
+                let held_out = match own.is_some_and(|own| own.can_validate(site)) {
                     true => HeldOut::Judges,
                     false => HeldOut::Nothing,
                 };
@@ -199,18 +187,21 @@ impl Computation {
             }
             Request::Moments => self.moments(),
             Request::Prepare(preparing) => {
-                let multiplies = self.own.multiplies()?;
+                let own = self.own.preparing().ok_or_else(Stop::other_method)?;
                 let prepared = Prepared::new(site, preparing)?;
-                let second_moments =
-                    multiplies.then(|| SecondMoments::of_matrix(&prepared.matrix.view()));
+                let second_moments = own
+                    .multiplies()
+                    .then(|| SecondMoments::of_matrix(&prepared.matrix.view()));
+                own.forget();
                 self.prepared = Some(prepared);
-                self.own.forget();
                 Ok(Answer::Prepared(second_moments))
             }
             Request::Correlate(second_moments) => {
                 let prepared = self.prepared.as_mut().ok_or_else(Stop::early)?;
                 prepared.correlate(second_moments)?;
-                self.own.forget();
+                if let Some(own) = self.own.preparing() {
+                    own.forget();
+                }
                 Ok(Answer::Correlated)
             }
             of_method => {
@@ -236,11 +227,13 @@ impl Computation {
         numbers.chain(events).collect()
     }
 
-    fn moments(&self) -> Result<Answer, Stop> {
+    fn moments(&mut self) -> Result<Answer, Stop> {
         let columns = ColumnMoments::of_cohort(&self.site.cohort.cohort);
+        let columns = columns.map_err(|error| Stop::numeric(Code::Numbers, error))?;
+        let own = self.own.preparing().ok_or_else(Stop::other_method)?;
         Ok(Answer::Moments(SiteMoments {
-            columns: columns.map_err(|error| Stop::numeric(Code::Numbers, error))?,
-            summary: self.own.summary(&self.site)?,
+            columns,
+            summary: own.summary(&self.site)?,
             between: Vec::new(),
         }))
     }

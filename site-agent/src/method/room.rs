@@ -54,23 +54,8 @@ pub(super) trait AtSite: Sized {
         request: &Request,
     ) -> Result<Answer, Stop>;
 
-    /// Patients and pairs, as it counts them.
-    ///
-    /// # Errors
-    /// [`Stop`] where it counts none.
-    fn summary(&self, site: &SiteRun) -> Result<Summary, Stop>;
-
-    /// Whether its patients can be parted into the folds of a validation that the job does not insist on.
-    fn can_validate(&self, site: &SiteRun) -> bool;
-
-    /// Whether the site says its second moments when it is prepared.
-    ///
-    /// # Errors
-    /// [`Stop`] where it is never prepared.
-    fn multiplies(&self) -> Result<bool, Stop>;
-
-    /// Lets go of what was made of another preparation.
-    fn forget(&mut self);
+    /// What it does with a preparation; none of a method that is never prepared.
+    fn preparing(&mut self) -> Option<&mut dyn Preparing>;
 
     /// The kinds of message that a job would make a site send, and what is said of the method as a whole.
     fn explained(settings: &Self::Settings, job: &Job, rules: &Rules) -> Told;
@@ -83,4 +68,22 @@ pub(super) trait AtSite: Sized {
 
     /// Which patients it is of.
     fn wants(settings: &Self::Settings) -> Wants;
+}
+
+/// A method that learns from standardised patients.
+pub(super) trait Preparing {
+    /// Patients and pairs, as it counts them.
+    ///
+    /// # Errors
+    /// [`Stop`] where it counts none.
+    fn summary(&self, site: &SiteRun) -> Result<Summary, Stop>;
+
+    /// Whether its patients can be parted into the folds of a validation that the job does not insist on.
+    fn can_validate(&self, site: &SiteRun) -> bool;
+
+    /// Whether the site says its second moments when it is prepared.
+    fn multiplies(&self) -> bool;
+
+    /// Lets go of what was made of another preparation.
+    fn forget(&mut self);
 }

@@ -193,7 +193,8 @@ impl Model {
     /// # Errors
     /// [`Unplaced::Nothing`].
     pub fn coordinates(&self, cohort: &CohortSpecification) -> Result<usize, Unplaced> {
-        let coordinates = self.of_method().coordinates(cohort);
+        let placing = self.of_method().placing();
+        let coordinates = placing.map_or(0, |placing| placing.coordinates(cohort));
         (coordinates > 0)
             .then_some(coordinates)
             .ok_or(Unplaced::Nothing)
@@ -208,9 +209,10 @@ impl Model {
         cohort: &CohortSpecification,
         patients: &[Vec<Value>],
     ) -> Result<Vec<Vec<f64>>, Unplaced> {
-        match self.is_learnt(false) {
-            true => self.of_method().place(cohort, patients),
-            false => Err(Unplaced::Nothing),
+        let placing = self.of_method().placing();
+        match placing.filter(|_| self.is_learnt(false)) {
+            Some(placing) => placing.place(cohort, patients),
+            None => Err(Unplaced::Nothing),
         }
     }
 }

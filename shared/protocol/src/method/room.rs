@@ -41,11 +41,11 @@ pub(crate) trait MethodSettings: Sized {
     #[must_use]
     fn alone(self) -> Self;
 
-    /// What it takes of that for one job.
-    fn grids(&self, cohort: &CohortSpecification) -> Grids;
-
     /// What the sites of a study count on grids for all jobs of it, where forests may be common to them or not.
     fn grids_of_all(cohort: &CohortSpecification, common_forests: bool) -> Grids;
+
+    /// What it takes of that for one job.
+    fn grids(&self, cohort: &CohortSpecification) -> Grids;
 
     /// What it needs of a site's policy.
     fn needs(&self) -> Needs;
@@ -92,6 +92,12 @@ pub(crate) trait MethodModel {
     /// Withholds of what is the sum over the sites what the default rules demand of one.
     fn publish(&mut self, start: u64);
 
+    /// Where it places patients; none of a method that places nobody.
+    fn placing(&self) -> Option<&dyn Placing>;
+}
+
+/// What places patients of elsewhere.
+pub(crate) trait Placing {
     /// By how many numbers it places a patient of `cohort`; 0 where it places none.
     fn coordinates(&self, cohort: &CohortSpecification) -> usize;
 

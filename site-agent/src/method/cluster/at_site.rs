@@ -5,11 +5,11 @@ use crate::books::ledger::Asks;
 use crate::explain::kinds::Told;
 use crate::method::SiteRun;
 use crate::method::preparation::Prepared;
-use crate::method::room::{AtSite, Ready, Wants};
+use crate::method::room::{AtSite, Preparing, Ready, Wants};
 use crate::run::stop::Stop;
 use privacy::Rules;
 use protocol::job::Job;
-use protocol::message::{Answer, Request, Summary};
+use protocol::message::{Answer, Request};
 use protocol::method::cluster::settings::ClusterSettings;
 use std::path::Path;
 impl AtSite for Divider {
@@ -32,19 +32,9 @@ impl AtSite for Divider {
         }
     }
 
-    fn summary(&self, _: &SiteRun) -> Result<Summary, Stop> {
-        Err(Stop::other_method())
+    fn preparing(&mut self) -> Option<&mut dyn Preparing> {
+        None
     }
-
-    fn can_validate(&self, _: &SiteRun) -> bool {
-        false
-    }
-
-    fn multiplies(&self) -> Result<bool, Stop> {
-        Err(Stop::other_method())
-    }
-
-    fn forget(&mut self) {}
 
     fn explained(settings: &ClusterSettings, job: &Job, rules: &Rules) -> Told {
         explain::explained(rules, job, settings)

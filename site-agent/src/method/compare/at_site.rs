@@ -5,7 +5,7 @@ use crate::books::ledger::Asks;
 use crate::explain::kinds::Told;
 use crate::method::SiteRun;
 use crate::method::preparation::Prepared;
-use crate::method::room::{AtSite, Ready, Wants};
+use crate::method::room::{AtSite, Preparing, Ready, Wants};
 use crate::run::stop::Stop;
 use privacy::Rules;
 use protocol::job::Job;
@@ -34,21 +34,8 @@ impl AtSite for Comparer {
         }
     }
 
-    fn summary(&self, site: &SiteRun) -> Result<Summary, Stop> {
-        Self::summary(self, site)
-    }
-
-    /// It has nothing else to say: where it cannot, the folds themselves say why.
-    fn can_validate(&self, _: &SiteRun) -> bool {
-        true
-    }
-
-    fn multiplies(&self) -> Result<bool, Stop> {
-        Ok(Self::multiplies(self))
-    }
-
-    fn forget(&mut self) {
-        Self::forget(self);
+    fn preparing(&mut self) -> Option<&mut dyn Preparing> {
+        Some(self)
     }
 
     fn explained(settings: &CompareSettings, job: &Job, rules: &Rules) -> Told {
@@ -61,5 +48,24 @@ impl AtSite for Comparer {
 
     fn wants(_: &CompareSettings) -> Wants {
         Wants::Cohort
+    }
+}
+
+impl Preparing for Comparer {
+    fn summary(&self, site: &SiteRun) -> Result<Summary, Stop> {
+        Self::summary(self, site)
+    }
+
+    /// It has nothing else to say: where it cannot, the folds themselves say why.
+    fn can_validate(&self, _: &SiteRun) -> bool {
+        true
+    }
+
+    fn multiplies(&self) -> bool {
+        Self::multiplies(self)
+    }
+
+    fn forget(&mut self) {
+        Self::forget(self);
     }
 }

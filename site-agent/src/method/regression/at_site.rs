@@ -5,7 +5,7 @@ use crate::books::ledger::Asks;
 use crate::explain::kinds::Told;
 use crate::method::SiteRun;
 use crate::method::preparation::Prepared;
-use crate::method::room::{AtSite, Ready, Wants};
+use crate::method::room::{AtSite, Preparing, Ready, Wants};
 use crate::run::stop::Stop;
 use privacy::Rules;
 use protocol::job::Job;
@@ -31,20 +31,8 @@ impl AtSite for Regressor {
         }
     }
 
-    fn summary(&self, site: &SiteRun) -> Result<Summary, Stop> {
-        Ok(summary(site))
-    }
-
-    fn can_validate(&self, _: &SiteRun) -> bool {
-        false
-    }
-
-    fn multiplies(&self) -> Result<bool, Stop> {
-        Ok(true)
-    }
-
-    fn forget(&mut self) {
-        Self::forget(self);
+    fn preparing(&mut self) -> Option<&mut dyn Preparing> {
+        Some(self)
     }
 
     fn explained(settings: &RegressionSettings, job: &Job, rules: &Rules) -> Told {
@@ -57,5 +45,23 @@ impl AtSite for Regressor {
 
     fn wants(_: &RegressionSettings) -> Wants {
         Wants::Cohort
+    }
+}
+
+impl Preparing for Regressor {
+    fn summary(&self, site: &SiteRun) -> Result<Summary, Stop> {
+        Ok(summary(site))
+    }
+
+    fn can_validate(&self, _: &SiteRun) -> bool {
+        false
+    }
+
+    fn multiplies(&self) -> bool {
+        true
+    }
+
+    fn forget(&mut self) {
+        Self::forget(self);
     }
 }

@@ -5,7 +5,7 @@ use crate::books::ledger::Asks;
 use crate::explain::kinds::Told;
 use crate::method::SiteRun;
 use crate::method::preparation::Prepared;
-use crate::method::room::{AtSite, Ready, Wants};
+use crate::method::room::{AtSite, Preparing, Ready, Wants};
 use crate::run::stop::Stop;
 use privacy::Rules;
 use protocol::job::Job;
@@ -31,20 +31,8 @@ impl AtSite for Learner {
         }
     }
 
-    fn summary(&self, site: &SiteRun) -> Result<Summary, Stop> {
-        Self::summary(self, site)
-    }
-
-    fn can_validate(&self, site: &SiteRun) -> bool {
-        self.folds(site).is_ok()
-    }
-
-    fn multiplies(&self) -> Result<bool, Stop> {
-        Ok(self.correlates())
-    }
-
-    fn forget(&mut self) {
-        Self::forget(self);
+    fn preparing(&mut self) -> Option<&mut dyn Preparing> {
+        Some(self)
     }
 
     fn explained(settings: &UnpslSettings, job: &Job, rules: &Rules) -> Told {
@@ -60,5 +48,23 @@ impl AtSite for Learner {
             true => Wants::Judged,
             false => Wants::Cohort,
         }
+    }
+}
+
+impl Preparing for Learner {
+    fn summary(&self, site: &SiteRun) -> Result<Summary, Stop> {
+        Self::summary(self, site)
+    }
+
+    fn can_validate(&self, site: &SiteRun) -> bool {
+        self.folds(site).is_ok()
+    }
+
+    fn multiplies(&self) -> bool {
+        self.correlates()
+    }
+
+    fn forget(&mut self) {
+        Self::forget(self);
     }
 }

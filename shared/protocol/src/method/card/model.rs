@@ -1,10 +1,8 @@
 //! What the card of a study leaves to its operator: counts and means as they may be published.
 
 use super::settings::{CardSettings, Place};
-use crate::cohort::{CohortSpecification, Value};
 use crate::exchange::Course;
-use crate::method::Unplaced;
-use crate::method::room::MethodModel;
+use crate::method::room::{MethodModel, Placing};
 use ndarray::{Array2, Axis};
 use similarity::numeric::linear_algebra::Cholesky;
 
@@ -168,11 +166,7 @@ impl MethodModel for Model {
     /// Every number of it is one over all patients, or of a gate of its own.
     fn publish(&mut self, _: u64) {}
 
-    fn coordinates(&self, _: &CohortSpecification) -> usize {
-        0
-    }
-
-    fn place(&self, _: &CohortSpecification, _: &[Vec<Value>]) -> Result<Vec<Vec<f64>>, Unplaced> {
-        Err(Unplaced::Nothing)
+    fn placing(&self) -> Option<&dyn Placing> {
+        None
     }
 }

@@ -3,12 +3,10 @@
 use super::choosing;
 pub use super::message::{Mark, Marks};
 use crate::cohort::OutcomeKind;
-use crate::cohort::{CohortSpecification, Value};
 use crate::exchange::Course;
 pub use crate::message::neighbours::Alike;
-use crate::method::Unplaced;
 pub use crate::method::neighbours::model::{Interval, Outlook};
-use crate::method::room::MethodModel;
+use crate::method::room::{MethodModel, Placing};
 use ndarray::Array2;
 pub use similarity::uses::clusters::Bias;
 
@@ -98,11 +96,7 @@ impl MethodModel for Model {
     /// Every number of it is one over all patients, or of a gate of its own.
     fn publish(&mut self, _: u64) {}
 
-    fn coordinates(&self, _: &CohortSpecification) -> usize {
-        0
-    }
-
-    fn place(&self, _: &CohortSpecification, _: &[Vec<Value>]) -> Result<Vec<Vec<f64>>, Unplaced> {
-        Err(Unplaced::Nothing)
+    fn placing(&self) -> Option<&dyn Placing> {
+        None
     }
 }

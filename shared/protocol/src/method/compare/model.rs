@@ -2,10 +2,8 @@
 
 use super::message::FamilyCounts;
 use super::settings::Family;
-use crate::cohort::{CohortSpecification, Value};
 use crate::exchange::Course;
-use crate::method::Unplaced;
-use crate::method::room::MethodModel;
+use crate::method::room::{MethodModel, Placing};
 
 /// How well each family predicts held-out patients.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,11 +47,7 @@ impl MethodModel for Model {
         }
     }
 
-    fn coordinates(&self, _: &CohortSpecification) -> usize {
-        0
-    }
-
-    fn place(&self, _: &CohortSpecification, _: &[Vec<Value>]) -> Result<Vec<Vec<f64>>, Unplaced> {
-        Err(Unplaced::Nothing)
+    fn placing(&self) -> Option<&dyn Placing> {
+        None
     }
 }

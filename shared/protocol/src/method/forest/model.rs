@@ -6,7 +6,7 @@ use super::placing::Placer;
 use crate::cohort::CohortSpecification;
 use crate::cohort::Value;
 use crate::exchange::Course;
-use crate::method::room::MethodModel;
+use crate::method::room::{MethodModel, Placing};
 use crate::method::{Unplaced, placed};
 use similarity::compare::proximity::places;
 use similarity::learn::forest::Forest;
@@ -64,6 +64,12 @@ impl MethodModel for Model {
     /// Every number of it is one over all patients, or of a gate of its own.
     fn publish(&mut self, _: u64) {}
 
+    fn placing(&self) -> Option<&dyn Placing> {
+        Some(self)
+    }
+}
+
+impl Placing for Model {
     fn coordinates(&self, cohort: &CohortSpecification) -> usize {
         match self.forest {
             Some(_) => places::coordinates(cohort.features.len()),

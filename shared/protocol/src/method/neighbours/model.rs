@@ -4,10 +4,8 @@ pub use super::message::{Alike, Mean};
 use super::message::{Counted, Noised};
 use super::settings::{ALIKE_MIN, SHARES};
 use crate::cohort::OutcomeKind;
-use crate::cohort::{CohortSpecification, Value};
 use crate::exchange::Course;
-use crate::method::Unplaced;
-use crate::method::room::MethodModel;
+use crate::method::room::{MethodModel, Placing};
 pub use similarity::uses::cases::Interval;
 
 /// Who is alike at the sites, and how they fared.
@@ -105,12 +103,8 @@ impl MethodModel for Model {
     /// Every number of it is one over all patients, or of a gate of its own.
     fn publish(&mut self, _: u64) {}
 
-    fn coordinates(&self, _: &CohortSpecification) -> usize {
-        0
-    }
-
-    fn place(&self, _: &CohortSpecification, _: &[Vec<Value>]) -> Result<Vec<Vec<f64>>, Unplaced> {
-        Err(Unplaced::Nothing)
+    fn placing(&self) -> Option<&dyn Placing> {
+        None
     }
 }
 

@@ -4,7 +4,7 @@ use super::placing;
 use crate::cohort::Feature;
 use crate::cohort::{CohortSpecification, Value};
 use crate::exchange::{Course, count};
-use crate::method::room::MethodModel;
+use crate::method::room::{MethodModel, Placing};
 use crate::method::{Unplaced, placed};
 use similarity::cohort::spline::curve;
 pub use similarity::learn::regression::exponential::HazardStep;
@@ -351,6 +351,12 @@ impl MethodModel for Model {
     /// Every number of it is one over all patients, or of a gate of its own.
     fn publish(&mut self, _: u64) {}
 
+    fn placing(&self) -> Option<&dyn Placing> {
+        Some(self)
+    }
+}
+
+impl Placing for Model {
     fn coordinates(&self, cohort: &CohortSpecification) -> usize {
         match self.coefficients.is_empty() {
             true => 0,

@@ -3,7 +3,7 @@
 use super::placing;
 use crate::cohort::{CohortSpecification, Value};
 use crate::exchange::{Course, count};
-use crate::method::room::MethodModel;
+use crate::method::room::{MethodModel, Placing};
 use crate::method::{Unplaced, placed};
 use ndarray::Array2;
 use similarity::learn::unpsl::Form;
@@ -153,6 +153,12 @@ impl MethodModel for Model {
     /// Every number of it is one over all patients, or of a gate of its own.
     fn publish(&mut self, _: u64) {}
 
+    fn placing(&self) -> Option<&dyn Placing> {
+        Some(self)
+    }
+}
+
+impl Placing for Model {
     fn coordinates(&self, _: &CohortSpecification) -> usize {
         self.metric.as_ref().map_or(0, |metric| metric.ncols())
     }
