@@ -7,9 +7,7 @@ use crate::simulate::{AgentsError, SimulateError};
 use protocol::failure::Code;
 use protocol::name::NameError;
 use protocol::progress::Ending;
-use report::{FolderError, JsonError, SayError};
-use std::error::Error;
-use std::process::ExitCode;
+use report::{FolderError, JsonError};
 use wire::TlsError;
 use wire::certificates::CertificateError;
 
@@ -103,57 +101,13 @@ impl Exit {
     }
 }
 
-/// An error that ends the program: each says by which code.
-pub trait Exits: Error {
-    /// The code.
-    fn exit(&self) -> Exit;
-}
-
-/// Why the program ended otherwise than it should.
-#[derive(Debug)]
-pub struct Ended {
-    /// The code.
-    pub exit: Exit,
-    /// What happened.
-    pub error: Box<dyn Error>,
-}
-
-impl<E: Exits + 'static> From<E> for Ended {
-    fn from(error: E) -> Self {
-        Self {
-            exit: error.exit(),
-            error: Box::new(error),
-        }
-    }
-}
-
-/// Errors that always end the program by the same code.
-macro_rules! always {
-    ($($error:ty => $exit:ident,)*) => {$(
-        impl Exits for $error {
-            fn exit(&self) -> Exit {
-                Exit::$exit
-            }
-        }
-    )*};
-}
-
-always! {
+report::exits! {
     CertificateError => Usage,
     ClusterError => Usage,
     JsonError => Failed,
     NameError => Usage,
     TlsError => Usage,
     UsageError => Usage,
-}
-
-impl Exits for SayError {
-    fn exit(&self) -> Exit {
-        match self {
-            Self::Closed => Exit::Unread,
-            Self::Failed(_) => Exit::Failed,
-        }
-    }
 }
 
 impl Exits for FolderError {
@@ -251,11 +205,5 @@ impl Exits for ServeError {
             | Self::Port(_)
             | Self::Signals(_) => Exit::Failed,
         }
-    }
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        Self::from(exit as u8)
     }
 }

@@ -9,12 +9,9 @@ use crate::run::local::LocalError;
 use crate::studies::StudyError;
 use crate::synthesise::SynthesiseError;
 use protocol::name::NameError;
-use report::SayError;
 use similarity::uses::clusters::ClusterError;
 use similarity::uses::prediction::PredictionError;
-use std::error::Error;
 use std::io;
-use std::process::ExitCode;
 use wire::TlsError;
 use wire::jobs::StudyFileError;
 use wire::private::OpenKey;
@@ -47,42 +44,7 @@ pub enum Exit {
     Unread = 141,
 }
 
-/// An error that ends the program: each says by which code.
-pub trait Exits: Error {
-    /// The code.
-    fn exit(&self) -> Exit;
-}
-
-/// Why the program ended otherwise than it should.
-#[derive(Debug)]
-pub struct Ended {
-    /// The code.
-    pub exit: Exit,
-    /// What happened.
-    pub error: Box<dyn Error>,
-}
-
-impl<E: Exits + 'static> From<E> for Ended {
-    fn from(error: E) -> Self {
-        Self {
-            exit: error.exit(),
-            error: Box::new(error),
-        }
-    }
-}
-
-/// Errors that always end the program by the same code.
-macro_rules! always {
-    ($($error:ty => $exit:ident,)*) => {$(
-        impl Exits for $error {
-            fn exit(&self) -> Exit {
-                Exit::$exit
-            }
-        }
-    )*};
-}
-
-always! {
+report::exits! {
     ConfigError => Usage,
     DialError => Usage,
     HeadError => Usage,
@@ -93,15 +55,6 @@ always! {
     UsageError => Usage,
     io::Error => Failed,
     serde_json::Error => Failed,
-}
-
-impl Exits for SayError {
-    fn exit(&self) -> Exit {
-        match self {
-            Self::Closed => Exit::Unread,
-            Self::Failed(_) => Exit::Failed,
-        }
-    }
 }
 
 impl Exits for ChainError {
@@ -209,11 +162,5 @@ impl Exits for SynthesiseError {
             Self::Sites { .. } | Self::Settings(_) | Self::Exists { .. } => Exit::Usage,
             Self::Write { .. } => Exit::Failed,
         }
-    }
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        Self::from(exit as u8)
     }
 }

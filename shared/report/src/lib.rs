@@ -3,6 +3,7 @@
 
 mod alike;
 mod estimates;
+mod exits;
 mod figures;
 mod files;
 mod folder;
