@@ -189,9 +189,9 @@ pub struct Similar {
     /// What is printed and written.
     #[command(flatten)]
     pub output: Output,
-    /// Draw their survival compared with the whole cohort (SVG)
-    #[arg(long, value_name = "FILE")]
-    pub figure: Option<PathBuf>,
+    /// Folder for a page, similar.html, and its figure (SVG)
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
 }
 
 /// `match`.
@@ -219,9 +219,9 @@ pub struct Match {
     /// What is printed and written.
     #[command(flatten)]
     pub output: Output,
-    /// Draw the standardised differences before and after (a love plot, SVG)
-    #[arg(long, value_name = "FILE")]
-    pub figure: Option<PathBuf>,
+    /// Folder for a page, match.html, and its love plot (SVG)
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
 }
 
 /// `cluster`.
@@ -258,9 +258,9 @@ pub struct Cluster {
     /// What is printed and written.
     #[command(flatten)]
     pub output: Output,
-    /// Folder for figures (SVG) and a page that has them all, clusters.html
+    /// Folder for a page, clusters.html, and its figures (SVG)
     #[arg(long, value_name = "DIR")]
-    pub figures: Option<PathBuf>,
+    pub out: Option<PathBuf>,
 }
 
 /// `personal`.

@@ -150,8 +150,7 @@ impl Exits for CasesError {
             | Self::Cluster(_)
             | Self::Predict(_)
             | Self::Learner { .. }
-            | Self::NoForest(_)
-            | Self::NoFigure => Exit::Usage,
+            | Self::NoForest(_) => Exit::Usage,
         }
     }
 }

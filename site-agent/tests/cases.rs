@@ -88,6 +88,42 @@ fn a_new_patient_has_the_cases_of_whom_it_equals_whatever_compares() {
 }
 
 #[test]
+fn the_page_compares_a_patient_with_the_similar_and_says_first_if_nobody_is() {
+    let world = World::new("class", UNPSL);
+    let (folder, csv) = (world.path("similar"), world.path("cases.csv"));
+    let files = ["--out", &folder, "--csv", &csv];
+    let page = |query: &[&str]| {
+        let words = [query, &["-k", "3"], &files].concat();
+        world.ask("similar", &words).unwrap();
+        fs::read_to_string(format!("{folder}/similar.html")).unwrap()
+    };
+    let known = page(&["--patient", "north-0003"]);
+    assert!(!known.contains("Nobody here is similar"), "{known}");
+    let lines = table(&csv);
+    let place = lines[0].iter().position(|name| name == "first_1").unwrap();
+    let mut values: Vec<&String> = lines[1..].iter().map(|line| &line[place]).collect();
+    values.sort_by(|a, b| {
+        let number = |text: &str| text.parse::<f64>().unwrap();
+        number(a).total_cmp(&number(b))
+    });
+    let cell = format!("<td data-label=\"similar\">{} (", values[1]);
+    assert!(known.contains(&cell), "{cell}: {known}");
+    for words in ["Their outcomes", "The similar, one by one", "north-0003"] {
+        assert!(known.contains(words), "{words}: {known}");
+    }
+    assert!(lines[1..].iter().all(|line| known.contains(&line[2])));
+    // A class has no survival.
+    assert!(!Path::new(&folder).join("survival.svg").exists());
+    let file = world.query("odd.csv", &ALL, &[2]);
+    let text = fs::read_to_string(&file).unwrap();
+    let last = text.lines().nth(1).unwrap().rsplit(',').next().unwrap();
+    fs::write(&file, text.replace(last, "900")).unwrap();
+    let odd = page(&["--new", &file, "--by", "euclidean"]);
+    let lead = odd.split("class=\"lead\">").nth(1).unwrap();
+    assert!(lead.starts_with("Nobody here is similar"), "{lead}");
+}
+
+#[test]
 fn every_case_says_what_made_it_near_and_the_parts_add_up() {
     let world = World::new("class", UNPSL);
     let answer = world.json("similar", &["--patient", "north-0003", "-k", "3"]);
@@ -237,8 +273,6 @@ fn what_cannot_be_asked_says_why() {
             .contains("run nothing has left nothing to compare by"),
         "{error}"
     );
-    let error = refused(&["--patient", "north-0001", "--figure", &world.path("km.svg")]);
-    assert!(matches!(error, CasesError::NoFigure));
     // The identifiers' column is not named: patients are numbered.
     let run = world.path("run");
     let words = ["similar", "--run", &run, "--data", &north, "--patient"];
@@ -379,14 +413,15 @@ fn an_anchored_distance_says_the_predicted_risk_and_its_reasons() {
 #[test]
 fn a_forest_compares_by_its_proximity_and_survival_is_drawn() {
     let world = World::new("survival", FOREST);
-    let (figure, csv) = (world.path("km.svg"), world.path("cases.csv"));
+    let (folder, csv) = (world.path("similar"), world.path("cases.csv"));
+    let figure = format!("{folder}/survival.svg");
     let words = [
         "--patient",
         "north-0004",
         "-k",
         "7",
-        "--figure",
-        &figure,
+        "--out",
+        &folder,
         "--csv",
         &csv,
     ];
@@ -502,7 +537,8 @@ fn matches_are_taken_once_never_beyond_the_caliper_and_make_the_groups_alike() {
             .flatten()
             .all(|one| one.1 <= middle)
     );
-    let (figure, csv) = (world.path("love.svg"), world.path("matches.csv"));
+    let (folder, csv) = (world.path("matched"), world.path("matches.csv"));
+    let figure = format!("{folder}/love.svg");
     let text = world
         .ask(
             "match",
@@ -511,8 +547,8 @@ fn matches_are_taken_once_never_beyond_the_caliper_and_make_the_groups_alike() {
                 &ids,
                 "-k",
                 "2",
-                "--figure",
-                &figure,
+                "--out",
+                &folder,
                 "--csv",
                 &csv,
             ],
@@ -528,6 +564,10 @@ fn matches_are_taken_once_never_beyond_the_caliper_and_make_the_groups_alike() {
             .unwrap()
             .contains("grade: middle")
     );
+    let page = fs::read_to_string(format!("{folder}/match.html")).unwrap();
+    let lead = page.split("class=\"lead\">").nth(1).unwrap();
+    assert!(lead.starts_with("The groups are "), "{lead}");
+    assert!(page.contains("25 queries have 50 matches") && page.contains("Who matches"));
     // By the distance of one feature alone that feature comes into balance.
     let gower = ask(&["--by", "euclidean"]);
     let mean = |answer: &Value, when: &str| -> f64 {

@@ -102,7 +102,7 @@ fn the_best_of_the_stable_is_chosen_and_none_is_an_answer() {
         "1",
         "--csv",
         &csv,
-        "--figures",
+        "--out",
         &figures,
     ];
     let text = world.ask("cluster", &with_few(&words)).unwrap();
@@ -120,7 +120,7 @@ fn the_best_of_the_stable_is_chosen_and_none_is_an_answer() {
 fn survival_by_group_is_drawn_and_tested_and_the_files_are_their_owners() {
     let world = World::new("survival", FOREST);
     let folder = world.path("figures");
-    let answer = world.json("cluster", &with_few(&["-k", "2", "--figures", &folder]));
+    let answer = world.json("cluster", &with_few(&["-k", "2", "--out", &folder]));
     let p = answer["log_rank"]["p"].as_f64().unwrap();
     assert!((0.0..=1.0).contains(&p));
     assert_eq!(answer["log_rank"]["degrees"], 1);

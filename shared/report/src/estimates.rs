@@ -1,16 +1,10 @@
 //! Estimates with their intervals, a line each.
 
-use crate::figures::{FigureError, GREY, INK, fault};
+use crate::figures::{EDGE, FONT, FigureError, GREY, INK, drawing, fault, write};
 use plotters::prelude::*;
 
-/// Height of an estimate's line, in pixels.
-const LINE: u32 = 22;
-const WIDTH: u32 = 560;
-/// Room for the names.
-const NAMES: u32 = 240;
-const FONT: (&str, i32) = ("sans-serif", 14);
-/// Longer names are cut.
-const NAME_MAX: usize = 34;
+/// Height of an estimate's name and of its interval below, in pixels.
+const ROW: i32 = 36;
 /// Estimates that a figure holds.
 pub(crate) const DRAWN_MAX: usize = 30;
 
@@ -45,16 +39,14 @@ pub(crate) fn estimates(
         return Ok(String::new());
     }
     let lines = drawn.len();
-    let mut svg = String::new();
-    {
-        let height = LINE * lines as u32 + 70;
-        let area = SVGBackend::with_string(&mut svg, (WIDTH, height)).into_drawing_area();
-        area.fill(&WHITE).map_err(fault)?;
-        let mut chart = ChartBuilder::on(&area)
-            .margin(10)
+    let height = ROW * i32::try_from(lines).unwrap_or(0) + 60;
+    drawing(height, &[], |area| {
+        let mut chart = ChartBuilder::on(area)
+            .margin(EDGE)
             .x_label_area_size(44)
-            .y_label_area_size(NAMES)
-            .build_cartesian_2d(low - margin..high + margin, -0.5..lines as f64 - 0.5)
+            // Room for half of the first number.
+            .y_label_area_size(2 * EDGE)
+            .build_cartesian_2d(low - margin..high + margin, 0.0..lines as f64)
             .map_err(fault)?;
         let label = |value: &f64| {
             let value = if are_ratios { value.exp2() } else { *value };
@@ -72,13 +64,14 @@ pub(crate) fn estimates(
             .bold_line_style(GREY.mix(0.5))
             .draw()
             .map_err(fault)?;
-        let line = [(scaled(none), -0.5), (scaled(none), lines as f64 - 0.5)];
+        let line = [(scaled(none), 0.0), (scaled(none), lines as f64)];
         chart
             .draw_series(LineSeries::new(line, GREY.stroke_width(2)))
             .map_err(fault)?;
         for (place, one) in drawn.iter().enumerate() {
-            let height = (lines - 1 - place) as f64;
-            let at = |value: f64| (scaled(value), height);
+            let top = (lines - place) as f64;
+            // The name needs three fifths of the row.
+            let at = |value: f64| (scaled(value), top - 0.75);
             let [low, value, high] = [one.low, one.value, one.high].map(at);
             if [low.0, value.0, high.0].iter().all(|end| end.is_finite()) {
                 chart
@@ -88,13 +81,11 @@ pub(crate) fn estimates(
                     .draw_series([Circle::new(value, 4, INK.filled())])
                     .map_err(fault)?;
             }
-            let (_, line) = chart.backend_coord(&(0.0, height));
-            let name = crate::words::cut(&one.name, NAME_MAX);
-            area.draw(&Text::new(name, (8, line - 7), FONT))
-                .map_err(fault)?;
+            let (_, line) = chart.backend_coord(&(0.0, top));
+            write(area, &one.name, (EDGE, line + 2))?;
         }
-    }
-    Ok(svg)
+        Ok(())
+    })
 }
 
 #[cfg(test)]
@@ -113,9 +104,12 @@ mod tests {
         let svg = estimates(&all, "odds ratio", 1.0, true).unwrap();
         assert!(svg.contains("age") && svg.contains("sex: female"));
         assert_eq!(svg.matches("<circle").count(), 2);
-        let long = "Resting ECG: left ventricular hypertrophy";
+        let long = "Resting ECG: left ventricular hypertrophy by Estes' criteria";
         let svg = estimates(&[drawn(long, 1.5)], "odds ratio", 1.0, true).unwrap();
-        assert!(svg.contains("Resting ECG: left ventricular hyp…"));
+        assert!(
+            svg.contains("Resting ECG: left ventricular hypertrophy by Este…"),
+            "{svg}"
+        );
         assert_eq!(estimates(&[], "odds ratio", 1.0, true).unwrap(), "");
     }
 }

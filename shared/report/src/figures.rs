@@ -1,22 +1,32 @@
-//! Figures as SVG text.
+//! What all figures share: width, text and colours, and a key below the drawing, so that it never covers a curve. They are SVG text.
 
-use plotters::coord::ranged1d::{Ranged, ValueFormatter};
+use plotters::coord::Shift;
 use plotters::prelude::*;
-use protocol::method::unpsl::model::RoundRow;
 
 /// A figure could not be drawn.
 #[derive(Debug, thiserror::Error)]
 #[error("a figure could not be drawn: {0}")]
 pub struct FigureError(String);
 
-/// So small that its text is read on a phone as well.
-const SIZE: (u32, u32) = (540, 300);
-pub(super) const INK: RGBColor = RGBColor(38, 70, 120);
-pub(super) const SECOND: RGBColor = RGBColor(196, 98, 34);
-pub(super) const GREY: RGBColor = RGBColor(190, 190, 190);
+/// As wide as the column of a page on a phone, in pixels, so that text has its own size there; a desktop enlarges figures.
+pub(crate) const WIDTH: i32 = 360;
+/// In SVG its size is divided by 1.24: text of 12.9 pixels.
+pub(crate) const FONT: (&str, i32) = ("sans-serif", 16);
+/// Height of a line of text, in pixels.
+pub(crate) const LINE: i32 = 20;
+/// Between a drawing and its edge, in pixels.
+pub(crate) const EDGE: i32 = 8;
+/// Width of a letter, on average, in pixels.
+const LETTER: i32 = 7;
+/// Room for the mark of an entry, in pixels.
+const MARK: i32 = 24;
+
+pub(crate) const INK: RGBColor = RGBColor(38, 70, 120);
+pub(crate) const SECOND: RGBColor = RGBColor(196, 98, 34);
+pub(crate) const GREY: RGBColor = RGBColor(190, 190, 190);
 
 /// Colours of groups, one after the other.
-pub(super) const PALETTE: [RGBColor; 8] = [
+pub(crate) const PALETTE: [RGBColor; 8] = [
     INK,
     SECOND,
     RGBColor(52, 132, 84),
@@ -27,151 +37,92 @@ pub(super) const PALETTE: [RGBColor; 8] = [
     RGBColor(170, 60, 60),
 ];
 
-struct Curve<'f> {
-    name: &'f str,
-    colour: RGBColor,
-    points: Vec<(f64, f64)>,
+pub(crate) type Area<'s> = DrawingArea<SVGBackend<'s>, Shift>;
+
+/// The shape by which a key explains an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    Line,
+    Dot,
+    Ring,
 }
 
-/// Objective by round.
-pub(super) fn objective(rows: &[RoundRow]) -> Result<String, FigureError> {
-    let points = rows.iter().filter_map(|row| {
-        row.objective
-            .map(|objective| (f64::from(row.round), objective))
-    });
-    let curve = Curve {
-        name: "objective",
-        colour: INK,
-        points: points.collect(),
-    };
-    let Some((low, high)) = extent(curve.points.iter().map(|point| point.1)) else {
-        return Ok(String::new());
-    };
-    let margin = (high - low).max(high.abs() * 1e-6) * 0.05;
+/// An entry of a key.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Entry<'n> {
+    pub(crate) name: &'n str,
+    pub(crate) colour: RGBColor,
+    pub(crate) mark: Mark,
+}
+
+/// What `draw` draws on an area of `height` pixels, and its key below.
+///
+/// # Errors
+/// [`FigureError`].
+pub(crate) fn drawing(
+    height: i32,
+    key: &[Entry<'_>],
+    draw: impl FnOnce(&Area<'_>) -> Result<(), FigureError>,
+) -> Result<String, FigureError> {
+    let places = places(key);
+    let below = places.last().map_or(0, |(_, line)| line + LINE + EDGE);
     let mut svg = String::new();
     {
-        let area = canvas(&mut svg)?;
-        let chart = builder(&area)
-            .build_cartesian_2d(rounds(rows), low - margin..high + margin)
-            .map_err(fault)?;
-        lines(chart, "objective", &[curve])?;
+        let size = (WIDTH.unsigned_abs(), (height + below).unsigned_abs());
+        let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
+        area.fill(&WHITE).map_err(fault)?;
+        draw(&area.margin(0, below, 0, 0))?;
+        for (entry, (left, line)) in key.iter().zip(places) {
+            draw_entry(&area, entry, (left, height + line))?;
+        }
     }
     Ok(svg)
 }
 
-/// By round, on a logarithmic axis: of ADMM the primal and the dual residual, else what the model says is left and how far
-/// a proximal gradient step would move the metric.
-pub(super) fn residuals(rows: &[RoundRow]) -> Result<String, FigureError> {
-    let points = |value: fn(&RoundRow) -> Option<f64>| {
-        rows.iter()
-            .filter_map(|row| Some((f64::from(row.round), value(row)?)))
-            .filter(|(_, y)| *y > 0.0)
-            .collect()
+/// Where each entry begins below the drawing: from left to right, on as many lines as they need.
+fn places(key: &[Entry<'_>]) -> Vec<(i32, i32)> {
+    let mut next = (EDGE, 0);
+    let place = |entry: &Entry<'_>| {
+        let letters = i32::try_from(entry.name.chars().count()).unwrap_or(i32::MAX / LETTER);
+        let wide = MARK + LETTER.saturating_mul(letters) + EDGE;
+        if next.0 > EDGE && next.0.saturating_add(wide) > WIDTH {
+            next = (EDGE, next.1 + LINE);
+        }
+        let place = next;
+        next.0 = next.0.saturating_add(wide);
+        place
     };
-    let curve = |name, colour, value| Curve {
-        name,
-        colour,
-        points: points(value),
-    };
-    let is_admm = rows.iter().any(|row| row.primal_residual.is_some());
-    let curves = match is_admm {
-        true => [
-            curve("primal residual", INK, |row| row.primal_residual),
-            curve("dual residual", SECOND, |row| row.dual_residual),
-        ],
-        false => [
-            curve("share of the objective that is left", INK, |row| row.left),
-            curve("proximal gradient step", SECOND, |row| row.residual),
-        ],
-    };
-    let values = curves
-        .iter()
-        .flat_map(|curve| curve.points.iter().map(|point| point.1));
-    let Some((low, high)) = extent(values) else {
-        return Ok(String::new());
-    };
-    let mut svg = String::new();
-    {
-        let area = canvas(&mut svg)?;
-        let chart = builder(&area)
-            .build_cartesian_2d(rounds(rows), (low * 0.8..high * 1.25).log_scale())
-            .map_err(fault)?;
-        lines(chart, "residual", &curves)?;
+    key.iter().map(place).collect()
+}
+
+fn draw_entry(
+    area: &Area<'_>,
+    entry: &Entry<'_>,
+    (left, line): (i32, i32),
+) -> Result<(), FigureError> {
+    let middle = line + LINE / 2;
+    let (colour, centre) = (entry.colour, (left + 9, middle));
+    match entry.mark {
+        Mark::Line => area.draw(&PathElement::new(
+            vec![(left, middle), (left + 18, middle)],
+            colour.stroke_width(2),
+        )),
+        Mark::Dot => area.draw(&Circle::new(centre, 5, colour.filled())),
+        Mark::Ring => area.draw(&Circle::new(centre, 5, colour.stroke_width(2))),
     }
-    Ok(svg)
+    .map_err(fault)?;
+    write(area, entry.name, (left + MARK, line + 2))
 }
 
-type Canvas<'s> = DrawingArea<SVGBackend<'s>, plotters::coord::Shift>;
-
-fn canvas(svg: &mut String) -> Result<Canvas<'_>, FigureError> {
-    let area = SVGBackend::with_string(svg, SIZE).into_drawing_area();
-    area.fill(&WHITE).map_err(fault)?;
-    Ok(area)
+/// Writes text from a place on, cut where the drawing ends.
+pub(crate) fn write(area: &Area<'_>, text: &str, at: (i32, i32)) -> Result<(), FigureError> {
+    let letters = usize::try_from((WIDTH - at.0) / LETTER).unwrap_or(0);
+    let text = crate::words::cut(text, letters);
+    area.draw(&Text::new(text, at, FONT)).map_err(fault)
 }
 
-fn builder<'a, 's>(area: &'a Canvas<'s>) -> ChartBuilder<'a, 'a, SVGBackend<'s>> {
-    let mut builder = ChartBuilder::on(area);
-    builder
-        .margin(8)
-        .x_label_area_size(38)
-        .y_label_area_size(84);
-    builder
-}
-
-fn lines<'c, 's: 'c, Y>(
-    mut chart: ChartContext<
-        'c,
-        SVGBackend<'s>,
-        Cartesian2d<plotters::coord::types::RangedCoordf64, Y>,
-    >,
-    y_name: &str,
-    curves: &[Curve<'_>],
-) -> Result<(), FigureError>
-where
-    Y: Ranged<ValueType = f64> + ValueFormatter<f64> + 'c,
-{
-    chart
-        .configure_mesh()
-        .x_desc("round")
-        .y_desc(y_name)
-        .x_label_formatter(&|round| format!("{round:.0}"))
-        .y_label_formatter(&|value| short(*value))
-        .label_style(("sans-serif", 13))
-        .light_line_style(TRANSPARENT)
-        .bold_line_style(GREY.mix(0.5))
-        .draw()
-        .map_err(fault)?;
-    for curve in curves {
-        let colour = curve.colour;
-        let points = curve.points.iter().copied();
-        chart
-            .draw_series(LineSeries::new(points.clone(), colour.stroke_width(2)))
-            .map_err(fault)?
-            .label(curve.name)
-            .legend(move |(x, y)| {
-                PathElement::new(vec![(x, y), (x + 18, y)], colour.stroke_width(2))
-            });
-        chart
-            .draw_series(points.map(|point| Circle::new(point, 2, colour.filled())))
-            .map_err(fault)?;
-    }
-    if curves.len() > 1 {
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::LowerLeft)
-            .background_style(WHITE.mix(0.9))
-            .label_font(("sans-serif", 13))
-            .draw()
-            .map_err(fault)?;
-    }
-    Ok(())
-}
-
-fn rounds(rows: &[RoundRow]) -> std::ops::Range<f64> {
-    1.0..rows.last().map_or(2.0, |row| f64::from(row.round.max(2)))
-}
-
-pub(super) fn extent(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+/// The least and the largest finite value.
+pub(crate) fn extent(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     values
         .filter(|value| value.is_finite())
         .fold(None, |extent, value| match extent {
@@ -180,15 +131,34 @@ pub(super) fn extent(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
         })
 }
 
-/// Four figures, in powers of ten where that is shorter.
-fn short(value: f64) -> String {
-    if value == 0.0 || (1e-3..1e5).contains(&value.abs()) {
-        let text = format!("{value:.4}");
-        return text.trim_end_matches('0').trim_end_matches('.').to_owned();
-    }
-    format!("{value:.1e}")
+pub(crate) fn fault(error: impl std::fmt::Display) -> FigureError {
+    FigureError(error.to_string())
 }
 
-pub(super) fn fault(error: impl std::fmt::Display) -> FigureError {
-    FigureError(error.to_string())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_below_the_drawing_and_no_entry_leaves_it() {
+        let entry = |name| Entry {
+            name,
+            colour: INK,
+            mark: Mark::Line,
+        };
+        let long =
+            "nearest by a distance with a very long name indeed, which is longer than any line is";
+        let key = ["patients", "events", "nearest by Euclidean distance", long].map(entry);
+        let places = places(&key);
+        assert_eq!(places[..2], [(8, 0), (96, 0)]);
+        assert_eq!(places[2..], [(8, 20), (8, 40)]);
+        let svg = drawing(100, &key, |_| Ok(())).unwrap();
+        assert!(svg.contains("height=\"168\""), "{svg}");
+        assert!(svg.contains("events") && !svg.contains("than any line is"));
+        assert!(
+            drawing(100, &[], |_| Ok(()))
+                .unwrap()
+                .contains("height=\"100\"")
+        );
+    }
 }

@@ -1,18 +1,17 @@
 //! Figures of groups of patients: how many there are, how near they are to each other, and what marks each. They stay at their site.
 
-use crate::figures::{FigureError, GREY, INK, PALETTE, SECOND, extent, fault};
-use plotters::coord::Shift;
+use crate::figures::{
+    Area, EDGE, Entry, FONT, FigureError, GREY, INK, LINE, Mark, PALETTE, SECOND, WIDTH, drawing,
+    extent, fault, write,
+};
 use plotters::prelude::*;
 
-const FONT: (&str, i32) = ("sans-serif", 14);
-/// Longer names are cut.
-const NAME_MAX: usize = 28;
-/// Room for the features' names.
-const NAMES: i32 = 220;
-/// Height of a line of text, in pixels.
-const LINE: i32 = 22;
-/// Side of a heat map of patients.
-const SIDE: i32 = 400;
+/// Room for a group's number, in pixels.
+const NUMBER: i32 = 24;
+/// Width of what has a group's number before it, in pixels.
+const WIDE: i32 = WIDTH - NUMBER - EDGE;
+/// Narrower cells hold a dot and no number.
+const CELL_MIN: i32 = 52;
 
 /// Numbers of groups that an axis names.
 const WHOLE_MAX: usize = 8;
@@ -48,20 +47,6 @@ pub enum GroupValues {
     Levels(Vec<String>, Vec<Vec<f64>>),
 }
 
-type Area<'s> = DrawingArea<SVGBackend<'s>, Shift>;
-
-fn canvas(svg: &mut String, width: i32, height: i32) -> Result<Area<'_>, FigureError> {
-    let size = (width.unsigned_abs(), height.unsigned_abs());
-    let area = SVGBackend::with_string(svg, size).into_drawing_area();
-    area.fill(&WHITE).map_err(fault)?;
-    Ok(area)
-}
-
-fn write(area: &Area<'_>, text: &str, at: (i32, i32)) -> Result<(), FigureError> {
-    let text = crate::words::cut(text, NAME_MAX);
-    area.draw(&Text::new(text, at, FONT)).map_err(fault)
-}
-
 fn block(
     area: &Area<'_>,
     from: (i32, i32),
@@ -85,52 +70,49 @@ pub fn group_scores(scores: &[GroupScore], threshold: f64) -> Result<String, Fig
     };
     let (low, high) = (first.groups as f64 - 0.5, last.groups as f64 + 0.5);
     let most = extent(scores.iter().map(|one| one.bias)).map_or(1.0, |(_, most)| most);
-    let mut svg = String::new();
-    {
-        let whole = canvas(&mut svg, 540, 520)?;
-        let (above, below) = whole.split_vertically(230);
-        let bias = scores.iter().map(|one| (one.groups as f64, one.bias));
+    let bias = scores.iter().map(|one| (one.groups as f64, one.bias));
+    let each = scores.iter().flat_map(|one| {
+        let groups = one.groups as f64;
+        one.stability
+            .iter()
+            .map(move |stability| (groups, *stability))
+    });
+    let least = scores.iter().map(|one| {
+        let least = one.stability.iter().copied().fold(1.0, f64::min);
+        (one.groups as f64, least)
+    });
+    let chance = scores
+        .iter()
+        .filter_map(|one| Some((one.groups as f64, one.by_chance?)));
+    let asked = vec![(low, threshold), (high, threshold)];
+    let stability: [Series<'_>; 4] = [
+        ("asked for", GREY, asked, Mark::Line),
+        ("each group", INK, each.collect(), Mark::Dot),
+        ("the least stable", INK, least.collect(), Mark::Line),
+        ("by chance", SECOND, chance.collect(), Mark::Line),
+    ];
+    let drawn = stability.iter().filter(|one| !one.2.is_empty());
+    let entry = |one: &Series<'static>| Entry {
+        name: one.0,
+        colour: one.1,
+        mark: one.3,
+    };
+    let key: Vec<Entry<'_>> = drawn.map(entry).collect();
+    drawing(500, &key, |area| {
+        let (above, below) = area.split_vertically(220);
         let panel = Panel {
             x: (low, high),
             most: most.max(f64::MIN_POSITIVE) * 1.08,
             name: "bias",
         };
-        panel.draw(&above, &[("bias", INK, bias.collect(), true)])?;
-        let each = scores.iter().flat_map(|one| {
-            one.stability
-                .iter()
-                .map(|stability| (one.groups as f64, *stability))
-        });
-        let least = scores.iter().map(|one| {
-            (
-                one.groups as f64,
-                one.stability.iter().copied().fold(1.0, f64::min),
-            )
-        });
-        let chance = scores
-            .iter()
-            .filter_map(|one| Some((one.groups as f64, one.by_chance?)));
+        panel.draw(&above, &[("bias", INK, bias.collect(), Mark::Line)])?;
         let panel = Panel {
             x: (low, high),
             most: 1.05,
             name: "found again (Jaccard)",
         };
-        panel.draw(
-            &below,
-            &[
-                (
-                    "asked for",
-                    GREY,
-                    vec![(low, threshold), (high, threshold)],
-                    true,
-                ),
-                ("each group", INK, each.collect(), false),
-                ("the least stable", INK, least.collect(), true),
-                ("by chance", SECOND, chance.collect(), true),
-            ],
-        )?;
-    }
-    Ok(svg)
+        panel.draw(&below, &stability)
+    })
 }
 
 struct Panel<'n> {
@@ -140,14 +122,14 @@ struct Panel<'n> {
 }
 
 /// A name, a colour, points, and whether a line joins them.
-type Series<'n> = (&'n str, RGBColor, Vec<(f64, f64)>, bool);
+type Series<'n> = (&'n str, RGBColor, Vec<(f64, f64)>, Mark);
 
 impl Panel<'_> {
     fn draw(&self, area: &Area<'_>, series: &[Series<'_>]) -> Result<(), FigureError> {
         let mut chart = ChartBuilder::on(area)
-            .margin(8)
-            .x_label_area_size(40)
-            .y_label_area_size(72)
+            .margin(EDGE)
+            .x_label_area_size(44)
+            .y_label_area_size(60)
             .build_cartesian_2d(self.x.0..self.x.1, 0.0..self.most)
             .map_err(fault)?;
         chart
@@ -164,38 +146,24 @@ impl Panel<'_> {
             .bold_line_style(GREY.mix(0.5))
             .draw()
             .map_err(fault)?;
-        for (name, colour, points, is_line) in series.iter().filter(|one| !one.2.is_empty()) {
-            let (colour, is_line) = (*colour, *is_line);
-            let line = if is_line { points.clone() } else { Vec::new() };
-            let dots = if colour == GREY {
+        for (_, colour, points, mark) in series {
+            let line = match mark {
+                Mark::Line => points.as_slice(),
+                Mark::Dot | Mark::Ring => &[],
+            };
+            let dots = if *colour == GREY {
                 &[]
             } else {
                 points.as_slice()
             };
             chart
-                .draw_series(LineSeries::new(line, colour.stroke_width(2)))
-                .map_err(fault)?
-                .label(*name)
-                .legend(move |(x, y)| match is_line {
-                    true => PathElement::new(vec![(x, y), (x + 18, y)], colour.stroke_width(2))
-                        .into_dyn(),
-                    false => Circle::new((x + 9, y), 3, colour.filled()).into_dyn(),
-                });
-            chart
-                .draw_series(
-                    dots.iter()
-                        .map(|point| Circle::new(*point, 3, colour.filled())),
-                )
+                .draw_series(LineSeries::new(
+                    line.iter().copied(),
+                    colour.stroke_width(2),
+                ))
                 .map_err(fault)?;
-        }
-        if series.len() > 1 {
-            chart
-                .configure_series_labels()
-                .position(SeriesLabelPosition::LowerLeft)
-                .background_style(WHITE.mix(0.85))
-                .label_font(FONT)
-                .draw()
-                .map_err(fault)?;
+            let dots = dots.iter().map(|at| Circle::new(*at, 3, colour.filled()));
+            chart.draw_series(dots).map_err(fault)?;
         }
         Ok(())
     }
@@ -215,38 +183,33 @@ pub fn heat_map(
     if rows == 0 {
         return Ok(String::new());
     }
-    let (left, top) = (80, 40);
-    let place = |row: i32| SIDE * row / rows;
-    let mut svg = String::new();
-    {
-        let area = canvas(&mut svg, left + SIDE + 12, top + SIDE + 12)?;
+    let (left, top) = (NUMBER, LINE);
+    let place = |row: i32| WIDE * row / rows;
+    drawing(top + WIDE + EDGE, &[], |area| {
         for (i, row) in (0..).zip(cells) {
             for (j, apart) in (0..).zip(row) {
                 let near = (1.0 - apart / farthest).clamp(0.0, 1.0).sqrt();
                 if near > 0.0 {
                     let from = (left + place(j), top + place(i));
                     let to = (left + place(j + 1), top + place(i + 1));
-                    block(&area, from, to, INK.mix(near).filled())?;
+                    block(area, from, to, INK.mix(near).filled())?;
                 }
             }
         }
         let mut first = 0;
-        for (group, count) in counts.iter().enumerate() {
+        for (group, count) in (1..).zip(counts) {
+            let group: u32 = group;
             let next = first + i32::try_from(*count).unwrap_or(0);
             let (from, to) = (place(first), place(next));
-            block(
-                &area,
-                (left + from, top + from),
-                (left + to, top + to),
-                SECOND.stroke_width(1),
-            )?;
-            let middle = i32::midpoint(from, to) - 8;
-            write(&area, &format!("group {}", group + 1), (8, top + middle))?;
-            write(&area, &(group + 1).to_string(), (left + middle, 14))?;
+            let corners = [(left + from, top + from), (left + to, top + to)];
+            block(area, corners[0], corners[1], SECOND.stroke_width(1))?;
+            let middle = i32::midpoint(from, to);
+            write(area, &group.to_string(), (EDGE, top + middle - LINE / 2))?;
+            write(area, &group.to_string(), (left + middle - 4, 2))?;
             first = next;
         }
-    }
-    Ok(svg)
+        Ok(())
+    })
 }
 
 /// How far each group lies from all others by every feature: the darker the farther, a dot where chance does not do it. Nothing of
@@ -263,37 +226,32 @@ pub fn group_marks(names: &[String], marks: &[Vec<(f64, bool)>]) -> Result<Strin
     let most = extent(all)
         .map_or(1.0, |(_, most)| most)
         .max(f64::MIN_POSITIVE);
-    let wide = 72;
-    let at = |line: usize| 40 + LINE * i32::try_from(line).unwrap_or(0);
-    let across = |group: usize| NAMES + wide * i32::try_from(group).unwrap_or(0);
-    let mut svg = String::new();
-    {
-        let area = canvas(&mut svg, across(groups) + 12, at(lines) + 12)?;
+    let wide = (WIDTH - 2 * EDGE) / i32::try_from(groups).unwrap_or(i32::MAX);
+    let top = |line: usize| LINE * (1 + 2 * i32::try_from(line).unwrap_or(0));
+    let across = |group: usize| EDGE + wide * i32::try_from(group).unwrap_or(0);
+    drawing(top(lines) + EDGE, &[], |area| {
         for (group, of_group) in marks.iter().enumerate() {
-            write(
-                &area,
-                &format!("group {}", group + 1),
-                (across(group) + 8, 14),
-            )?;
+            let left = across(group);
+            write(area, &(group + 1).to_string(), (left + wide / 2 - 4, 2))?;
             for (line, (distance, is_mark)) in of_group.iter().enumerate() {
-                let (left, top) = (across(group), at(line));
                 let share = (distance / most).clamp(0.0, 1.0);
                 let share = if share.is_nan() { 0.0 } else { share };
-                block(
-                    &area,
-                    (left, top),
-                    (left + wide - 2, top + LINE - 2),
-                    INK.mix(0.75 * share).filled(),
-                )?;
-                let mark = if *is_mark { " \u{25cf}" } else { "" };
-                write(&area, &format!("{distance:.2}{mark}"), (left + 10, top + 3))?;
+                let (from, to) = (top(line) + LINE, top(line) + 2 * LINE);
+                let ground = INK.mix(0.75 * share).filled();
+                block(area, (left, from), (left + wide - 2, to - 2), ground)?;
+                let mark = if *is_mark { "\u{25cf}" } else { "" };
+                let text = match wide < CELL_MIN {
+                    true => mark.to_owned(),
+                    false => format!("{distance:.2} {mark}"),
+                };
+                write(area, text.trim_end(), (left + 2, from + 2))?;
             }
         }
         for (line, name) in names.iter().enumerate() {
-            write(&area, name, (8, at(line) + 3))?;
+            write(area, name, (EDGE, top(line) + 2))?;
         }
-    }
-    Ok(svg)
+        Ok(())
+    })
 }
 
 /// What every feature is like in each group: boxes from 25 to 75 % with the median, whiskers from 5 to 95 %; of levels their
@@ -309,26 +267,24 @@ pub fn group_features(features: &[GroupFeature]) -> Result<String, FigureError> 
     let Some(most) = features.iter().map(groups).max() else {
         return Ok(String::new());
     };
-    let bar = 16;
-    let tall = bar * i32::try_from(most).unwrap_or(0) + 2 * LINE;
-    let mut svg = String::new();
-    {
-        let all = tall * i32::try_from(features.len()).unwrap_or(0);
-        let area = canvas(&mut svg, NAMES + 360, all + LINE)?;
+    let bar = LINE;
+    let tall = bar * i32::try_from(most).unwrap_or(0) + 2 * LINE + EDGE;
+    let all = tall * i32::try_from(features.len()).unwrap_or(0);
+    drawing(all, &[], |area| {
         for (place, feature) in (0..).zip(features) {
+            write(area, &feature.name, (EDGE, place * tall + 2))?;
             let top = place * tall + LINE;
-            write(&area, &feature.name, (8, top))?;
             for group in 0..groups(feature) {
                 let line = top + bar * i32::try_from(group).unwrap_or(0);
-                write(&area, &format!("{}", group + 1), (NAMES - 16, line))?;
+                write(area, &(group + 1).to_string(), (EDGE, line + 2))?;
             }
             match &feature.values {
-                GroupValues::Numbers(groups) => boxes(&area, groups, (top, bar))?,
-                GroupValues::Levels(levels, groups) => shares(&area, levels, groups, (top, bar))?,
+                GroupValues::Numbers(groups) => boxes(area, groups, (top, bar))?,
+                GroupValues::Levels(levels, groups) => shares(area, levels, groups, (top, bar))?,
             }
         }
-    }
-    Ok(svg)
+        Ok(())
+    })
 }
 
 #[allow(clippy::cast_possible_truncation)] // pixels
@@ -337,7 +293,7 @@ fn boxes(area: &Area<'_>, groups: &[[f64; 5]], (top, bar): (i32, i32)) -> Result
         return Ok(());
     };
     let spread = (high - low).max(f64::MIN_POSITIVE);
-    let x = |value: f64| NAMES + 4 + (330.0 * (value - low) / spread) as i32;
+    let x = |value: f64| NUMBER + (f64::from(WIDE) * (value - low) / spread) as i32;
     for (group, points) in groups.iter().enumerate() {
         if points.iter().any(|point| point.is_nan()) {
             continue;
@@ -355,8 +311,8 @@ fn boxes(area: &Area<'_>, groups: &[[f64; 5]], (top, bar): (i32, i32)) -> Result
             .map_err(fault)?;
     }
     let below = top + bar * i32::try_from(groups.len()).unwrap_or(0);
-    write(area, &short(low), (NAMES, below))?;
-    write(area, &short(high), (NAMES + 300, below))
+    write(area, &short(low), (NUMBER, below + 2))?;
+    write(area, &short(high), (WIDTH - 60, below + 2))
 }
 
 #[allow(clippy::cast_possible_truncation)] // pixels
@@ -375,7 +331,7 @@ fn shares(
             .enumerate()
             .filter(|(_, share)| share.is_finite())
         {
-            let x = |share: f64| NAMES + 4 + (330.0 * share) as i32;
+            let x = |share: f64| NUMBER + (f64::from(WIDE) * share) as i32;
             let ends = ((x(so_far), line + 2), (x(so_far + share), line + bar - 2));
             block(
                 area,
@@ -387,9 +343,7 @@ fn shares(
         }
     }
     let below = top + bar * i32::try_from(groups.len()).unwrap_or(0);
-    let key = crate::words::cut(&levels.join(" | "), 48);
-    area.draw(&Text::new(key, (NAMES, below), FONT))
-        .map_err(fault)
+    write(area, &levels.join(" | "), (NUMBER, below + 2))
 }
 
 /// A number in few digits.
@@ -417,12 +371,12 @@ mod tests {
         let svg = group_scores(&[score(2), score(3)], 0.6).unwrap();
         assert!(svg.contains("bias") && svg.contains("by chance") && svg.contains("asked for"));
         let map = heat_map(&[vec![0.0, 1.0], vec![1.0, 0.0]], &[1, 1], 1.0).unwrap();
-        assert!(map.contains("group 2"));
+        assert_eq!(map.matches("\n2\n").count(), 2, "{map}");
         // The ground, two near cells and two frames.
         assert_eq!(map.matches("<rect").count(), 5);
         let marks = vec![vec![(0.5, true), (f64::NAN, false)]];
         let svg = group_marks(&["age".to_owned(), "sex".to_owned()], &marks).unwrap();
-        assert!(svg.contains("age") && svg.contains('\u{25cf}') && svg.contains("group 1"));
+        assert!(svg.contains("age") && svg.contains('\u{25cf}') && svg.contains("0.50"));
         let features = [
             GroupFeature {
                 name: "age".to_owned(),

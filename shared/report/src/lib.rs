@@ -15,6 +15,7 @@ mod npy;
 mod page;
 mod plots;
 mod quality;
+mod rounds;
 mod saying;
 mod scatter;
 mod studies;
@@ -31,7 +32,7 @@ pub use groups::{
 pub use listing::{runs_json, runs_table};
 pub use love::{LovePoint, love};
 pub use npy::npy;
-pub use page::{Shares, sheet};
+pub use page::{Part, Shares, Table, sheet};
 pub use plots::{Curve, against, survival, survival_by};
 pub use saying::{SayError, remark, say, with_causes};
 pub use scatter::{scatter_by_group, scatter_by_value};

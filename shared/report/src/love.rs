@@ -1,18 +1,14 @@
 //! A love plot: how far two groups are apart in each feature, before and after matching.
 
-use crate::figures::{FigureError, GREY, INK, SECOND, fault};
+use crate::figures::{
+    EDGE, Entry, FONT, FigureError, GREY, INK, Mark, SECOND, drawing, fault, write,
+};
 use plotters::prelude::*;
 
-/// Height of a feature's line, in pixels.
-const LINE: u32 = 20;
-const WIDTH: u32 = 640;
-/// Room for the features' names.
-const NAMES: u32 = 220;
-const FONT: (&str, i32) = ("sans-serif", 14);
+/// Height of a feature's name and of its circles below, in pixels.
+const ROW: i32 = 36;
 /// Customary border of what counts as balanced.
 const BALANCED: f64 = 0.1;
-/// Longer names are cut.
-const NAME_MAX: usize = 30;
 
 /// One feature of a love plot.
 #[derive(Debug, Clone)]
@@ -46,28 +42,32 @@ pub fn love(points: &[LovePoint]) -> Result<String, FigureError> {
     let sizes = points.iter().flat_map(|point| [point.before, point.after]);
     let most = sizes.filter_map(size).fold(2.0 * BALANCED, f64::max) * 1.05;
     let lines = sorted.len();
-    let mut svg = String::new();
-    {
-        let height = LINE * lines as u32 + 90;
-        let area = SVGBackend::with_string(&mut svg, (WIDTH, height)).into_drawing_area();
-        area.fill(&WHITE).map_err(fault)?;
-        let mut chart = ChartBuilder::on(&area)
-            .margin(10)
+    let height = ROW * i32::try_from(lines).unwrap_or(0) + 60;
+    let entry = |name, colour, mark| Entry { name, colour, mark };
+    let key = [
+        entry("before", SECOND, Mark::Ring),
+        entry("after", INK, Mark::Dot),
+    ];
+    drawing(height, &key, |area| {
+        let mut chart = ChartBuilder::on(area)
+            .margin(EDGE)
             .x_label_area_size(44)
-            .y_label_area_size(NAMES)
-            .build_cartesian_2d(0.0..most, -0.5..lines as f64 - 0.5)
+            // Room for half of the first number.
+            .y_label_area_size(2 * EDGE)
+            .build_cartesian_2d(0.0..most, 0.0..lines as f64)
             .map_err(fault)?;
         chart
             .configure_mesh()
             .disable_y_mesh()
             .disable_y_axis()
             .x_desc("absolute standardised difference")
+            .x_labels(6)
             .label_style(FONT)
             .light_line_style(TRANSPARENT)
             .bold_line_style(GREY.mix(0.5))
             .draw()
             .map_err(fault)?;
-        let ends = [(BALANCED, -0.5), (BALANCED, lines as f64 - 0.5)];
+        let ends = [(BALANCED, 0.0), (BALANCED, lines as f64)];
         chart
             .draw_series(LineSeries::new(ends, GREY.stroke_width(2)))
             .map_err(fault)?;
@@ -75,34 +75,21 @@ pub fn love(points: &[LovePoint]) -> Result<String, FigureError> {
         let circles = |value: fn(&LovePoint) -> f64, style: ShapeStyle| {
             places().filter_map(move |(point, place)| {
                 let size = size(value(point))?;
-                Some(Circle::new((size, place as f64), 5, style))
+                Some(Circle::new((size, place as f64 + 0.25), 5, style))
             })
         };
         chart
             .draw_series(circles(|point| point.before, SECOND.stroke_width(2)))
-            .map_err(fault)?
-            .label("before")
-            .legend(|at| Circle::new(at, 5, SECOND.stroke_width(2)));
+            .map_err(fault)?;
         chart
             .draw_series(circles(|point| point.after, INK.filled()))
-            .map_err(fault)?
-            .label("after")
-            .legend(|at| Circle::new(at, 5, INK.filled()));
-        for (point, place) in places() {
-            let (_, height) = chart.backend_coord(&(0.0, place as f64));
-            let name = crate::words::cut(&point.name, NAME_MAX);
-            area.draw(&Text::new(name, (12, height - 7), FONT))
-                .map_err(fault)?;
-        }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::LowerRight)
-            .background_style(WHITE.mix(0.85))
-            .label_font(FONT)
-            .draw()
             .map_err(fault)?;
-    }
-    Ok(svg)
+        for (point, place) in places() {
+            let (_, line) = chart.backend_coord(&(0.0, place as f64 + 1.0));
+            write(area, &point.name, (EDGE, line + 2))?;
+        }
+        Ok(())
+    })
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! The report: one self-contained page, whose chapters the method writes. The answer comes first, then how sure it is, then
-//! what left each site, then how it went.
+//! what makes patients alike. What left each site and how it went is folded, for whoever audits.
 
 use crate::LocalFigure;
 use crate::method::{self, Chapters};
@@ -10,6 +10,8 @@ use protocol::result::RunResult;
 
 /// Colours by the reader's scheme; tables that become cards where a screen is narrow; ink and no job where it is printed.
 const STYLE: &str = include_str!("page.css");
+/// Parts from which on a page has a list of contents.
+const LISTED_MIN: usize = 4;
 
 /// The page of a run, from what its method says and the figures of its patients.
 pub(crate) fn html(
@@ -19,35 +21,70 @@ pub(crate) fn html(
     of_patients: &[LocalFigure],
 ) -> String {
     let title = method::title(job);
+    let parts = html! {
+        (chapters.glance)
+        (chapters.features)
+        (tables::notes(result))
+        @for of in of_patients { (tables::figure(of.title, &of.svg, of.caption)) }
+        (chapters.quality)
+        (tables::missing(result, job))
+        details.auditor {
+            summary { "For the auditor: what left, how it went, and the job" }
+            (chapters.sites)
+            (chapters.course)
+            section.job {
+                h2 { "The job" }
+                pre tabindex="0" { (result.job) }
+            }
+        }
+    };
+    let answer = html! {
+        (tables::failure(result))
+        section.answer aria-label="The answer" { (chapters.answer) }
+    };
+    whole(&title, &tables::identity(result, job), &answer, parts)
+}
+
+/// A page: its title, its answer, a list of contents where it has many parts, and the parts.
+fn whole(title: &str, identity: &Markup, answer: &Markup, parts: Markup) -> String {
+    let (contents, parts) = with_contents(&parts.into_string());
     let page = html! {
         (DOCTYPE)
         html lang="en" {
-            (head(&title))
+            (head(title))
             body {
-                header {
-                    h1 { (title) }
-                    (tables::identity(result, job))
-                }
-                main {
-                    (tables::failure(result))
-                    section.answer aria-label="The answer" { (chapters.answer) }
-                    (chapters.glance)
-                    (chapters.features)
-                    (tables::notes(result))
-                    @for of in of_patients { (tables::figure(of.title, &of.svg, of.caption)) }
-                    (chapters.quality)
-                    (chapters.sites)
-                    (tables::missing(result, job))
-                    (chapters.course)
-                    details.job {
-                        summary { "The job" }
-                        pre tabindex="0" { (result.job) }
+                header { h1 { (title) } (identity) }
+                main { (answer) (contents) (PreEscaped(parts)) }
+            }
+        }
+    };
+    page.into_string()
+}
+
+/// Links to the headings of `parts`, each name once, where there are many, and the parts with the places that the links lead to.
+fn with_contents(parts: &str) -> (Markup, String) {
+    let mut pieces = parts.split("<h2>");
+    let mut placed = pieces.next().unwrap_or_default().to_owned();
+    let mut headings: Vec<(u32, &str)> = Vec::new();
+    for (number, piece) in (1..).zip(pieces) {
+        let heading = piece.split("</h2>").next().unwrap_or_default();
+        if headings.iter().all(|(_, listed)| *listed != heading) {
+            headings.push((number, heading));
+        }
+        placed.push_str(&format!("<h2 id=\"part-{number}\">{piece}"));
+    }
+    let contents = html! {
+        @if headings.len() >= LISTED_MIN {
+            nav.contents aria-label="Contents" {
+                ul {
+                    @for (number, heading) in headings {
+                        li { a href=(format!("#part-{number}")) { (PreEscaped(heading)) } }
                     }
                 }
             }
         }
     };
-    page.into_string()
+    (contents, placed)
 }
 
 fn head(title: &str) -> Markup {
@@ -62,47 +99,66 @@ fn head(title: &str) -> Markup {
     }
 }
 
-/// Shares beside each other on a page of a site's own.
+/// Shares one below the other on a page of a site's own.
 #[derive(Debug, Clone)]
 pub struct Shares {
     /// The heading.
     pub title: &'static str,
-    /// What each is of, how long its bar is, and what stands behind it.
+    /// What each is of, how long its bar is, and what is written behind it.
     pub bars: Vec<(String, f64, String)>,
     /// What they show.
     pub caption: String,
 }
 
-/// A page of an answer about a site's own patients, which stays there: the sentences of the answer, then shares, then figures; those
-/// without a drawing are left out. Bars are as long as they are to the longest, which is at least `1`.
+/// A table of a page of a site's own.
+#[derive(Debug, Clone)]
+pub struct Table {
+    /// The heading.
+    pub title: String,
+    /// What it shows.
+    pub caption: String,
+    /// Names of the columns.
+    pub header: Vec<String>,
+    /// The rows, each as long as the header.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// A part of a page of a site's own.
+#[derive(Debug, Clone)]
+pub enum Part {
+    /// Nothing without a row.
+    Table(Table),
+    /// Nothing without a bar.
+    Shares(Shares),
+    /// Nothing without a drawing.
+    Figure(LocalFigure),
+}
+
+/// A page of an answer about a site's own patients, which stays there: the sentences of the answer, then its parts. Bars are
+/// drawn in proportion to the longest, which is at least `1`.
 #[must_use]
-pub fn sheet(title: &str, answer: &[String], shares: &[Shares], figures: &[LocalFigure]) -> String {
-    let drawn = figures.iter().filter(|figure| !figure.svg.is_empty());
+pub fn sheet(title: &str, answer: &[String], parts: &[Part]) -> String {
     let bar = |(label, length, value): &(String, f64, String)| Bar {
         label: label.clone(),
         length: *length,
         value: value.clone(),
         flag: None,
     };
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            (head(title))
-            body {
-                header { h1 { (title) } }
-                main {
-                    section.answer aria-label="The answer" {
-                        @for (place, sentence) in answer.iter().enumerate() {
-                            p class=[(place == 0).then_some("lead")] { (sentence) }
-                        }
-                    }
-                    @for one in shares {
-                        (tables::shares(one.title, &one.bars.iter().map(bar).collect::<Vec<_>>(), &one.caption))
-                    }
-                    @for of in drawn { (tables::figure(of.title, &of.svg, of.caption)) }
-                }
+    let drawn = |part: &Part| match part {
+        Part::Table(table) => tables::listed(table),
+        Part::Shares(one) => {
+            let bars: Vec<Bar> = one.bars.iter().map(bar).collect();
+            tables::shares(one.title, &bars, &one.caption)
+        }
+        Part::Figure(of) => tables::figure(of.title, &of.svg, of.caption),
+    };
+    let answer = html! {
+        section.answer aria-label="The answer" {
+            @for (place, sentence) in answer.iter().enumerate() {
+                p class=[(place == 0).then_some("lead")] { (sentence) }
             }
         }
     };
-    page.into_string()
+    let parts = html! { @for part in parts { (drawn(part)) } };
+    whole(title, &Markup::default(), &answer, parts)
 }

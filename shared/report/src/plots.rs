@@ -1,11 +1,12 @@
 //! Plots of two axes: curves of shares, survival by group, and what was observed against what was predicted.
 
-use crate::figures::{FigureError, GREY, INK, PALETTE, extent, fault};
+use crate::figures::{
+    EDGE, Entry, FONT, FigureError, GREY, INK, Mark, PALETTE, drawing, extent, fault,
+};
 use plotters::prelude::*;
 
-/// So small that its text is read on a phone as well.
-const SIZE: (u32, u32) = (480, 370);
-const FONT: (&str, i32) = ("sans-serif", 15);
+/// Height without the key, in pixels.
+const HEIGHT: i32 = 300;
 
 /// A named curve through its points.
 #[derive(Debug, Clone)]
@@ -140,12 +141,17 @@ pub fn against(points: &[(f64, f64)]) -> Result<String, FigureError> {
 }
 
 fn draw(plot: &Plot<'_>) -> Result<String, FigureError> {
-    let mut svg = String::new();
-    {
-        let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
-        area.fill(&WHITE).map_err(fault)?;
-        let mut chart = ChartBuilder::on(&area)
-            .margin(10)
+    let coloured = || plot.curves.iter().zip(PALETTE.iter().cycle());
+    let key: Vec<Entry<'_>> = coloured()
+        .map(|(curve, colour)| Entry {
+            name: &curve.name,
+            colour: *colour,
+            mark: Mark::Line,
+        })
+        .collect();
+    drawing(HEIGHT, &key, |area| {
+        let mut chart = ChartBuilder::on(area)
+            .margin(EDGE)
             .x_label_area_size(44)
             .y_label_area_size(60)
             .build_cartesian_2d(plot.x.low..plot.x.high, plot.y.low..plot.y.high)
@@ -154,6 +160,7 @@ fn draw(plot: &Plot<'_>) -> Result<String, FigureError> {
             .configure_mesh()
             .x_desc(plot.x.name)
             .y_desc(plot.y.name)
+            .x_labels(6)
             .label_style(FONT)
             .light_line_style(TRANSPARENT)
             .bold_line_style(GREY.mix(0.5))
@@ -168,31 +175,14 @@ fn draw(plot: &Plot<'_>) -> Result<String, FigureError> {
         chart
             .draw_series(dots.map(|point| Circle::new(*point, 3, INK.mix(0.6).filled())))
             .map_err(fault)?;
-        for (curve, colour) in plot.curves.iter().zip(PALETTE.iter().cycle()) {
-            let colour = *colour;
+        for (curve, colour) in coloured() {
             let points = curve.points.iter().copied();
             chart
                 .draw_series(LineSeries::new(points, colour.stroke_width(2)))
-                .map_err(fault)?
-                .label(&curve.name)
-                .legend(move |(x, y)| {
-                    PathElement::new(vec![(x, y), (x + 18, y)], colour.stroke_width(2))
-                });
-        }
-        if !plot.curves.is_empty() {
-            chart
-                .configure_series_labels()
-                .position(match plot.diagonal {
-                    true => SeriesLabelPosition::LowerRight,
-                    false => SeriesLabelPosition::UpperRight,
-                })
-                .background_style(WHITE.mix(0.85))
-                .label_font(FONT)
-                .draw()
                 .map_err(fault)?;
         }
-    }
-    Ok(svg)
+        Ok(())
+    })
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Tables and figures of a page as every method has them.
 
+use crate::page::Table;
 use crate::words::{kilobytes, minute, percent, sites_in_words};
 use maud::{Markup, PreEscaped, html};
 use protocol::job::Job;
@@ -246,6 +247,29 @@ fn drawn(heading: &str, bars: &[Bar], longest: f64, caption: &str) -> Markup {
                 }
             }
             @if more > 0 { p.note { (more) " more are in the files of the run." } }
+        }
+    }
+}
+
+/// A table under its heading, the first cell of each row naming it; nothing without a row.
+pub(crate) fn listed(table: &Table) -> Markup {
+    html! {
+        @if !table.rows.is_empty() {
+            h2 { (table.title) }
+            table.wide.words {
+                caption { (table.caption) }
+                thead { tr { @for name in &table.header { th scope="col" { (name) } } } }
+                tbody {
+                    @for row in &table.rows {
+                        tr {
+                            @for (place, (name, cell)) in table.header.iter().zip(row).enumerate() {
+                                @if place == 0 { th scope="row" { (cell) } }
+                                @else { td data-label=(name) { (cell) } }
+                            }
+                        }
+                    }
+                }
+            }
         }
     }
 }

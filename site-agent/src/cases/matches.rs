@@ -1,8 +1,10 @@
 //! `match`: so many similar cases for each of a file of queries, and how alike the two groups are then.
 
+mod page;
+
 use super::setting::{Asked, Setting};
 use super::shown::{self, GroupFared, four, short, table};
-use super::{CasesError, tell, write};
+use super::{CasesError, keep, tell};
 use crate::cli::{ChoiceOption, Match};
 use ndarray::Array2;
 use report::LovePoint;
@@ -116,8 +118,8 @@ pub fn matches(arguments: &Match) -> Result<String, CasesError> {
         (&distances, &found),
         &balance,
     );
-    if let Some(path) = &arguments.figure {
-        write(path, love(&setting, &balance)?.as_bytes())?;
+    if let Some(folder) = &arguments.out {
+        keep(folder, page::all(&setting, &answer, &balance)?)?;
     }
     let csv = || csv(&setting, &answer);
     tell(&arguments.output, &answer, csv, || {
@@ -231,47 +233,54 @@ fn answer(
     }
 }
 
-fn text(setting: &Setting, answer: &Answer, balance: &[Balance]) -> String {
-    let matched = answer
-        .queries
-        .iter()
-        .filter(|one| !one.matches.is_empty())
-        .count();
-    let pairs: Vec<&OneMatch> = answer.queries.iter().flat_map(|one| &one.matches).collect();
-    let mean = pairs.iter().map(|one| one.distance).sum::<f64>() / pairs.len() as f64;
+/// What was matched, and how near it is.
+fn overview(answer: &Answer) -> [String; 2] {
+    let queries = answer.queries.iter();
+    let matched = queries.filter(|one| !one.matches.is_empty()).count();
+    let pairs = || answer.queries.iter().flat_map(|one| &one.matches);
+    let mean = pairs().map(|one| one.distance).sum::<f64>() / pairs().count() as f64;
     let within = answer
         .caliper
         .map(|caliper| format!(", none farther than {}", short(caliper)));
-    let mut text = format!(
-        "{} queries and {} candidates: up to {} each, {}{}, by the {}\n\
-         {matched} queries have {} matches at a mean distance of {}\n\n",
-        answer.queries.len(),
-        answer.candidates,
-        answer.k,
-        answer.choice,
-        within.unwrap_or_default(),
-        answer.comparison,
-        pairs.len(),
-        four(mean)
-    );
-    let mut rows = vec![["query", "matches (distance)"].map(str::to_owned).to_vec()];
-    for one in &answer.queries {
-        let told = one
-            .matches
-            .iter()
-            .map(|one| format!("{} ({})", one.patient, four(one.distance)));
-        let told = told.collect::<Vec<_>>().join(", ");
-        let told = if told.is_empty() {
-            "none".to_owned()
-        } else {
-            told
-        };
-        rows.push(vec![one.patient.clone(), told]);
+    [
+        format!(
+            "{} queries and {} candidates: up to {} each, {}{}, by the {}",
+            answer.queries.len(),
+            answer.candidates,
+            answer.k,
+            answer.choice,
+            within.unwrap_or_default(),
+            answer.comparison
+        ),
+        format!(
+            "{matched} queries have {} matches at a mean distance of {}",
+            pairs().count(),
+            four(mean)
+        ),
+    ]
+}
+
+/// The matches of a query, each with its distance.
+fn matches_of(one: &OneQuery) -> String {
+    let named = one
+        .matches
+        .iter()
+        .map(|one| format!("{} ({})", one.patient, four(one.distance)));
+    match one.matches.is_empty() {
+        true => "none".to_owned(),
+        false => named.collect::<Vec<_>>().join(", "),
     }
+}
+
+fn text(setting: &Setting, answer: &Answer, balance: &[Balance]) -> String {
+    let mut text = format!("{}\n\n", overview(answer).join("\n"));
+    let mut rows = vec![["query", "matches (distance)"].map(str::to_owned).to_vec()];
+    let queries = answer.queries.iter();
+    rows.extend(queries.map(|one| vec![one.patient.clone(), matches_of(one)]));
     text.push_str(&table(&rows, &[0, 1]));
     text.push('\n');
     text.push_str(&balance_table(setting, balance));
-    if !pairs.is_empty() {
+    if answer.queries.iter().any(|one| !one.matches.is_empty()) {
         text.push_str(&format!("Outcomes of the matches: {}.\n", answer.sentence));
     }
     for remark in &answer.remarks {
@@ -280,7 +289,7 @@ fn text(setting: &Setting, answer: &Answer, balance: &[Balance]) -> String {
     text.trim_end().to_owned()
 }
 
-fn balance_table(setting: &Setting, balance: &[Balance]) -> String {
+fn balance_header() -> Vec<String> {
     let header = [
         "feature",
         "queries",
@@ -291,29 +300,37 @@ fn balance_table(setting: &Setting, balance: &[Balance]) -> String {
         "variance ratio before",
         "after",
     ];
-    let mut rows = vec![header.map(str::to_owned).to_vec()];
-    for row in balance {
-        rows.push(vec![
-            setting.job.cohort.label_of_row(&row.name),
-            short(row.before.queries),
-            short(row.before.candidates),
-            short(row.after.candidates),
-            four(row.before.standardised),
-            four(row.after.standardised),
-            four(row.before.variance_ratio),
-            four(row.after.variance_ratio),
-        ]);
-    }
-    let beyond = |contrast: fn(&Balance) -> Contrast| {
-        let rows = balance.iter().map(contrast);
-        rows.filter(|one| one.standardised.abs() > UNBALANCED)
-            .count()
-    };
+    header.map(str::to_owned).to_vec()
+}
+
+fn balance_row(setting: &Setting, row: &Balance) -> Vec<String> {
+    vec![
+        setting.job.cohort.label_of_row(&row.name),
+        short(row.before.queries),
+        short(row.before.candidates),
+        short(row.after.candidates),
+        four(row.before.standardised),
+        four(row.after.standardised),
+        four(row.before.variance_ratio),
+        four(row.after.variance_ratio),
+    ]
+}
+
+/// Rows that differ by more than is customary.
+fn beyond(balance: &[Balance], contrast: fn(&Balance) -> Contrast) -> usize {
+    let rows = balance.iter().map(contrast);
+    rows.filter(|one| one.standardised.abs() > UNBALANCED)
+        .count()
+}
+
+fn balance_table(setting: &Setting, balance: &[Balance]) -> String {
+    let mut rows = vec![balance_header()];
+    rows.extend(balance.iter().map(|row| balance_row(setting, row)));
     format!(
         "{}Differences are in standard deviations of the queries; beyond {UNBALANCED}: {} before, {} after.\n",
         table(&rows, &[0]),
-        beyond(|row| row.before),
-        beyond(|row| row.after)
+        beyond(balance, |row| row.before),
+        beyond(balance, |row| row.after)
     )
 }
 

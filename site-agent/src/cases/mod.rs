@@ -15,6 +15,7 @@ pub(crate) mod record;
 mod setting;
 mod shown;
 pub(crate) mod similar;
+mod spreads;
 mod weights;
 
 pub use clusters::clusters;
@@ -170,9 +171,6 @@ pub enum CasesError {
     /// A figure that cannot be drawn.
     #[error(transparent)]
     Figure(#[from] report::FigureError),
-    /// A figure of a kind of outcome that has none.
-    #[error("--figure shows survival, and this outcome is not a survival time")]
-    NoFigure,
     /// A file that could not be written.
     #[error("{} could not be written", path.display())]
     Write {
@@ -209,6 +207,16 @@ fn tell(
         });
     }
     Ok(text())
+}
+
+/// Writes the files of a folder that somebody names.
+fn keep(folder: &Path, files: Vec<(&'static str, String)>) -> Result<(), CasesError> {
+    crate::patients::folder(folder).map_err(|source| CasesError::Write {
+        path: folder.to_owned(),
+        source,
+    })?;
+    let mut files = files.iter();
+    files.try_for_each(|(name, text)| write(&folder.join(name), text.as_bytes()))
 }
 
 /// Writes a whole file that its owner alone may read, or none.

@@ -9,7 +9,7 @@ use ndarray::{Array1, Array2, ArrayView1, Axis};
 use protocol::cohort::CohortSpecification;
 use protocol::method::Method;
 use protocol::method::unpsl::settings::UnpslSettings;
-use report::Shares;
+use report::{Part, Shares};
 use serde::Serialize;
 use similarity::cohort::Outcome;
 use similarity::cohort::standardise::Standardisation;
@@ -315,7 +315,7 @@ fn page(job: &str, answer: &Answer) -> String {
         let beside = format!("{} ({})", four(one.personal), four(one.common));
         (one.feature.clone(), one.personal / longest, beside)
     };
-    let shares = [
+    let parts = [
         Shares {
             title: "How often each is right",
             bars: answer.ways.iter().map(way).collect(),
@@ -330,8 +330,7 @@ fn page(job: &str, answer: &Answer) -> String {
     report::sheet(
         &format!("{job}: a metric of this site's own"),
         &sentences,
-        &shares,
-        &[],
+        &parts.map(Part::Shares),
     )
 }
 

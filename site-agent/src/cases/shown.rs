@@ -13,7 +13,7 @@ const POINTS_MAX: usize = 5;
 /// A patient's value of a feature, in the job's words.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // places of levels
 pub(super) fn value(feature: &Feature, values: &Values, row: usize) -> String {
-    let labelled = |level: &String| feature.level_labels.get(level).unwrap_or(level).clone();
+    let labelled = |level: &String| label(feature, level);
     match values {
         Values::Numeric(values) if values[row].is_nan() => MISSING.to_owned(),
         Values::Numeric(values) => match &feature.kind {
@@ -30,6 +30,17 @@ pub(super) fn value(feature: &Feature, values: &Values, row: usize) -> String {
         },
         Values::Categorical { codes, .. } if codes[row] == MISSING_LEVEL => MISSING.to_owned(),
         Values::Categorical { codes, levels } => labelled(&levels[codes[row] as usize]),
+    }
+}
+
+/// The name of a level, in the job's words; without any, a pair's 1 and 0 are yes and no.
+pub(super) fn label(feature: &Feature, level: &str) -> String {
+    let is_pair = matches!(feature.kind, FeatureKind::Binary { .. });
+    match (feature.level_labels.get(level), level) {
+        (Some(label), _) => label.clone(),
+        (None, "1") if is_pair => "yes".to_owned(),
+        (None, "0") if is_pair => "no".to_owned(),
+        (None, level) => level.to_owned(),
     }
 }
 
@@ -102,7 +113,7 @@ pub(super) fn four(number: f64) -> String {
     format!("{number:.4}")
 }
 
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     format!("{:.0} %", 100.0 * share)
 }
 
@@ -173,6 +184,23 @@ pub(super) enum GroupFared {
         /// Time and share without event.
         curve: Vec<(f64, f64)>,
     },
+}
+
+impl GroupFared {
+    /// The share of each class, of two the second alone, or of those who had the event; of a mean nothing.
+    pub(super) fn shares(&self) -> Vec<(String, Told)> {
+        match self {
+            Self::Classes(classes) => {
+                let skipped = usize::from(classes.len() == 2);
+                let classes = classes.iter().skip(skipped);
+                classes.map(|one| (one.class.clone(), one.share)).collect()
+            }
+            Self::Mean(_) => Vec::new(),
+            Self::Survival {
+                share_with_event, ..
+            } => vec![("had the event".to_owned(), *share_with_event)],
+        }
+    }
 }
 
 /// One class.

@@ -1,16 +1,15 @@
 //! `similar`: the patients nearest to one, what made them near, how they fared, and how unusual the one is.
 
+mod page;
+
 use super::anchored::{NEAR, Risk};
 use super::setting::{Asked, Setting};
 use super::shown::{self, GroupFared, MISSING, four, table};
 use super::weights::Regression;
-use super::{CasesError, tell, weights, write};
+use super::{CasesError, keep, tell, weights};
 use crate::cli::Similar;
 use protocol::cohort::Feature;
-use report::Curve;
 use serde::Serialize;
-use similarity::cohort::Outcome;
-use similarity::judge::survival::kaplan_meier;
 use similarity::uses::cases::{Cases, Fared, share_below, usual_distances};
 use similarity::uses::search::{Queries, Search};
 use std::io;
@@ -111,8 +110,8 @@ pub fn similar(arguments: &Similar) -> Result<String, CasesError> {
         (None, file) => setting.read(file.as_deref().unwrap_or(std::path::Path::new("")))?,
     };
     let answer = answer(&setting, &asked, arguments.k)?;
-    if let Some(path) = &arguments.figure {
-        write(path, figure(&setting, &answer)?.as_bytes())?;
+    if let Some(folder) = &arguments.out {
+        keep(folder, page::all(&setting, &asked, &answer)?)?;
     }
     let csv = || csv(&setting, &answer);
     tell(&arguments.output, &answer, csv, || text(&setting, &answer))
@@ -385,28 +384,4 @@ fn csv(setting: &Setting, answer: &Answer) -> io::Result<Vec<u8>> {
         }
     }
     table.into_inner().map_err(io::Error::other)
-}
-
-/// Survival of the cases of every query, beside that of the cohort.
-fn figure(setting: &Setting, answer: &Answer) -> Result<String, CasesError> {
-    let Outcome::Survival { time, event } = setting.cohort.outcome() else {
-        return Err(CasesError::NoFigure);
-    };
-    let curve = |name: String, rows: &[usize]| Curve {
-        name,
-        points: kaplan_meier(time, event, rows.iter().copied())
-            .iter()
-            .map(|point| (point.time, point.share))
-            .collect(),
-    };
-    let everybody: Vec<usize> = (0..time.len()).collect();
-    let mut curves = vec![curve(format!("all {} patients", time.len()), &everybody)];
-    let queries = answer.queries.iter();
-    curves.extend(queries.map(|one| {
-        curve(
-            format!("{} nearest to {}", one.rows.len(), one.patient),
-            &one.rows,
-        )
-    }));
-    Ok(report::survival(&curves)?)
 }

@@ -7,7 +7,7 @@ use protocol::message::Description;
 use protocol::method::forest::settings::Proximity;
 use protocol::method::regression::settings::{REGRESSION_RULE, WEIGHTED_RULE};
 use protocol::scores::{Judged, PooledErrors, Scores, of_counts};
-use report::Shares;
+use report::{Part, Shares};
 
 /// The page of a run of this name.
 pub(super) fn page(job: &str, description: &Description, assessment: &Assessment) -> String {
@@ -32,8 +32,7 @@ pub(super) fn page(job: &str, description: &Description, assessment: &Assessment
     report::sheet(
         &format!("{job}: for this site's patients"),
         &sentences,
-        &shares,
-        &[],
+        &shares.into_iter().map(Part::Shares).collect::<Vec<_>>(),
     )
 }
 

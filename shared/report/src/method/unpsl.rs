@@ -9,10 +9,11 @@ use protocol::method::unpsl::settings::UnpslSettings;
 use truth::truth;
 
 use super::{Chapters, File};
-use crate::figures::{self, FigureError};
+use crate::figures::FigureError;
 use crate::files::{FeatureEntry, Learnt, SelectionEntry};
 use crate::npy::npy;
 use crate::quality;
+use crate::rounds;
 use crate::tables::{self, Bar, figure};
 use crate::words::{listed, share};
 use maud::{Markup, html};
@@ -132,8 +133,8 @@ fn norms(model: &Model) -> Vec<f64> {
 }
 
 fn chapters(result: &RunResult, job: &Job, model: &Model) -> Result<Chapters, FigureError> {
-    let objective = figures::objective(&model.rounds)?;
-    let residuals = figures::residuals(&model.rounds)?;
+    let objective = rounds::objective(&model.rounds)?;
+    let residuals = rounds::residuals(&model.rounds)?;
     Ok(Chapters {
         answer: answer(result, job, model),
         features: features(result, job, model),

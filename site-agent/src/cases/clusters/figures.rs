@@ -4,7 +4,7 @@ use super::super::{CasesError, shown};
 use super::marks::GroupMarks;
 use super::text::p;
 use super::{Answer, Found};
-use report::{Curve, GroupFeature, GroupScore, GroupValues, LocalFigure};
+use report::{Curve, GroupFeature, GroupScore, GroupValues, LocalFigure, Part};
 use similarity::cohort::Outcome;
 use similarity::judge::survival::kaplan_meier;
 use similarity::uses::clusters::{Clustering, Spread, ordered};
@@ -34,14 +34,14 @@ pub(super) fn all(
         .iter()
         .map(|(name, figure)| (*name, figure.svg.clone()))
         .collect();
-    let drawn: Vec<LocalFigure> = figures.into_iter().map(|(_, figure)| figure).collect();
+    let parts: Vec<Part> = figures
+        .into_iter()
+        .map(|(_, figure)| Part::Figure(figure))
+        .collect();
     let mut sentences = vec![answer.sentence.clone()];
     sentences.extend(answer.remarks.iter().map(|remark| shown::sentence(remark)));
     let title = format!("{}: clusters of patients", found.setting.job.name);
-    files.push((
-        "clusters.html",
-        report::sheet(&title, &sentences, &[], &drawn),
-    ));
+    files.push(("clusters.html", report::sheet(&title, &sentences, &parts)));
     Ok(files)
 }
 

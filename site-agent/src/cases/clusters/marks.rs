@@ -2,9 +2,9 @@
 
 use super::super::setting::Setting;
 use super::super::shown::short;
-use protocol::cohort::{Feature, FeatureKind};
+use super::super::spreads;
+use protocol::cohort::Feature;
 use serde::Serialize;
-use similarity::cohort::{MISSING_LEVEL, Values};
 use similarity::uses::clusters::{Clustering, Importance, Spread};
 
 /// What chance does in more than this share of cohorts is no mark.
@@ -61,55 +61,20 @@ pub(super) fn spreads(setting: &Setting, groups: &Clustering) -> Vec<FeatureSpre
     let specified = setting.job.cohort.features.iter().zip(&setting.columns);
     specified
         .map(|(feature, column)| {
-            let values = as_levels(feature, &column.values);
-            let is_yes_or_no = matches!(feature.kind, FeatureKind::Binary { .. });
-            let labelled = |level: &String| match feature.level_labels.get(level) {
-                Some(label) => label.clone(),
-                None if is_yes_or_no && level == "1" => "yes".to_owned(),
-                None if is_yes_or_no && level == "0" => "no".to_owned(),
-                None => level.clone(),
+            let values = spreads::as_levels(feature, &column.values);
+            let of_each = |groups: &[Vec<usize>]| -> Vec<Spread> {
+                groups
+                    .iter()
+                    .map(|rows| Spread::of(&values, rows))
+                    .collect()
             };
             FeatureSpreads {
-                groups: members
-                    .iter()
-                    .map(|rows| Spread::of(&values, rows))
-                    .collect(),
-                others: others
-                    .iter()
-                    .map(|rows| Spread::of(&values, rows))
-                    .collect(),
-                levels: match &values {
-                    Values::Numeric(_) => Vec::new(),
-                    Values::Categorical { levels, .. } => levels.iter().map(labelled).collect(),
-                },
+                groups: of_each(&members),
+                others: of_each(&others),
+                levels: spreads::labels(feature, &values),
             }
         })
         .collect()
-}
-
-/// Ordered levels and pairs, which are numbers where they are compared, as levels.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // places of levels
-fn as_levels(feature: &Feature, values: &Values) -> Values {
-    let levels = match &feature.kind {
-        FeatureKind::Ordinal { levels } => levels.clone(),
-        FeatureKind::Binary { positive, negative } => vec![negative.clone(), positive.clone()],
-        FeatureKind::Numeric { .. } | FeatureKind::Age { .. } | FeatureKind::Categorical { .. } => {
-            return values.clone();
-        }
-    };
-    match values {
-        Values::Numeric(values) => Values::Categorical {
-            codes: values.mapv(|value| {
-                if value.is_nan() {
-                    MISSING_LEVEL
-                } else {
-                    value as u32
-                }
-            }),
-            levels,
-        },
-        Values::Categorical { .. } => values.clone(),
-    }
 }
 
 impl GroupMarks {

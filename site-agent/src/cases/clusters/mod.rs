@@ -6,7 +6,7 @@ mod text;
 
 use super::setting::{Asked, Setting};
 use super::shown::{self, GroupFared};
-use super::{CasesError, tell, write};
+use super::{CasesError, keep, tell};
 use crate::cli::{BiasOption, By, Cluster, ContrastOption, StabilityOption};
 use marks::{GroupMarks, OneMark, spreads};
 use serde::Serialize;
@@ -140,14 +140,8 @@ pub fn clusters(arguments: &Cluster) -> Result<String, CasesError> {
     let asked = asked.transpose()?;
     let found = found(&setting, arguments)?;
     let answer = answer(&found, arguments, asked.as_ref());
-    if let Some(folder) = &arguments.figures {
-        crate::patients::folder(folder).map_err(|source| CasesError::Write {
-            path: folder.clone(),
-            source,
-        })?;
-        for (name, bytes) in figures::all(&found, &answer)? {
-            write(&folder.join(name), bytes.as_bytes())?;
-        }
+    if let Some(folder) = &arguments.out {
+        keep(folder, figures::all(&found, &answer)?)?;
     }
     let csv = || csv(&setting, &answer);
     tell(&arguments.output, &answer, csv, || text::whole(&answer))

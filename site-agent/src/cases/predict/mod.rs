@@ -9,9 +9,8 @@ mod text;
 
 use super::setting::{Asked, Setting};
 use super::shown;
-use super::{CasesError, tell};
+use super::{CasesError, keep, tell};
 use crate::cli::{By, Patients, Predict, Where};
-use crate::patients;
 use judged::Judged;
 use model::{Model, OneNew, Prototype};
 use serde::Serialize;
@@ -20,7 +19,6 @@ use similarity::numeric::seed::Seed;
 use similarity::uses::prediction::{
     Basis, Cohort, EXACT_PATIENTS_MAX, Fitted, HeldOut, KernelOf, held_out,
 };
-use std::io;
 use std::path::Path;
 
 /// What is told.
@@ -171,19 +169,6 @@ fn check_count(arguments: &Predict, patients: usize) -> Result<(), CasesError> {
             found: arguments.k,
             most,
         });
-    }
-    Ok(())
-}
-
-/// Writes the files of a folder.
-fn keep(folder: &Path, files: Vec<(&'static str, String)>) -> Result<(), CasesError> {
-    let fault = |source: io::Error| CasesError::Write {
-        path: folder.to_owned(),
-        source,
-    };
-    patients::folder(folder).map_err(fault)?;
-    for (name, text) in files {
-        wire::private::replace(&folder.join(name), text.as_bytes()).map_err(fault)?;
     }
     Ok(())
 }

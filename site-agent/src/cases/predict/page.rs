@@ -3,7 +3,7 @@
 use super::super::{CasesError, shown};
 use super::judged::ToldFigures;
 use super::{Answer, HeldOut};
-use report::{Curve, LocalFigure, Shares};
+use report::{Curve, LocalFigure, Part, Shares};
 use similarity::cohort::Outcome;
 use similarity::judge::survival::{groups_by_risk, kaplan_meier};
 use similarity::uses::prediction::Forecast;
@@ -22,8 +22,9 @@ pub(super) fn all(
     let mut sentences = vec![answer.sentence.clone()];
     sentences.extend(of_new(answer));
     sentences.extend(answer.remarks.iter().map(|remark| shown::sentence(remark)));
-    let drawn: Vec<LocalFigure> = figure.into_iter().collect();
-    let page = report::sheet(&answer.title, &sentences, &shares(answer), &drawn);
+    let shares = shares(answer).into_iter().map(Part::Shares);
+    let parts: Vec<Part> = shares.chain(figure.map(Part::Figure)).collect();
+    let page = report::sheet(&answer.title, &sentences, &parts);
     files.push(("predict.html", page));
     Ok(files)
 }

@@ -8,7 +8,7 @@ use ndarray::Array2;
 use protocol::cohort::OutcomeKind;
 use protocol::message::cluster::{Marking, nearest};
 use protocol::method::cluster::model::Alike;
-use report::{Shares, sheet};
+use report::{Part, Shares, sheet};
 use serde_json::json;
 use similarity::cohort::Outcome;
 use similarity::uses::cases::Fared;
@@ -193,5 +193,6 @@ fn page(site: &SiteRun, beside: &[Beside]) -> String {
         "{}: the shared clusters, for this site's patients",
         site.job.name
     );
-    sheet(&title, &sentences, &shares, &[])
+    let parts: Vec<Part> = shares.into_iter().map(Part::Shares).collect();
+    sheet(&title, &sentences, &parts)
 }

@@ -1,0 +1,204 @@
+//! Similar patients as a page: first whether anybody is similar and their outcomes, then the patient compared with them.
+
+use super::super::setting::{Asked, Setting};
+use super::super::{CasesError, shown, spreads};
+use super::{Answer, OneQuery, far, near, unusual};
+use crate::cases::anchored::{NEAR, Risk};
+use crate::cases::shown::{four, percent};
+use protocol::cohort::Feature;
+use report::{Curve, LocalFigure, Part, Shares, Table};
+use similarity::cohort::Outcome;
+use similarity::judge::survival::kaplan_meier;
+
+/// Patients that the page shows.
+const QUERIES_MAX: usize = 10;
+
+/// The files of the folder: of survival a figure, and the page.
+pub(super) fn all(
+    setting: &Setting,
+    asked: &Asked,
+    answer: &Answer,
+) -> Result<Vec<(&'static str, String)>, CasesError> {
+    let shown = &answer.queries[..answer.queries.len().min(QUERIES_MAX)];
+    let mut sentences: Vec<String> = shown.iter().flat_map(said).collect();
+    sentences.push(format!(
+        "The whole cohort of {}: {}.",
+        answer.patients, answer.whole_sentence
+    ));
+    let more = answer.queries.len() - shown.len();
+    if more > 0 {
+        sentences.push(format!("{more} more patients are in the table of `--csv`."));
+    }
+    sentences.extend(answer.remarks.iter().map(|remark| shown::sentence(remark)));
+    let of_query = |(query, one)| of_query(setting, asked, answer, query, one);
+    let mut parts: Vec<Part> = shown.iter().enumerate().flat_map(of_query).collect();
+    let mut files = Vec::new();
+    if let Some(svg) = survival(setting, shown)? {
+        files.push(("survival.svg", svg.clone()));
+        parts.push(Part::Figure(LocalFigure {
+            title: "Survival",
+            svg,
+            caption: "Share without the event, of the most similar and of the whole cohort (Kaplan-Meier).",
+        }));
+    }
+    let title = match shown {
+        [one] => format!("Patients similar to {}", one.patient),
+        _ => format!("Patients similar to {}", answer.queries.len()),
+    };
+    files.push(("similar.html", report::sheet(&title, &sentences, &parts)));
+    Ok(files)
+}
+
+/// What the reader must know of one query: first whether anybody is similar.
+fn said(one: &OneQuery) -> Vec<String> {
+    let (patient, cases) = (&one.patient, one.cases.len());
+    let mut sentences = Vec::new();
+    if one.unusual.nobody_alike {
+        sentences.push(format!(
+            "Nobody here is similar to patient {patient}; read the rest with this in mind."
+        ));
+    }
+    sentences.push(format!(
+        "Of the {cases} patients most similar to {patient}: {}.",
+        one.sentence
+    ));
+    sentences.push(unusual(one).trim_end().to_owned());
+    if !one.missing.is_empty() {
+        sentences.push(format!(
+            "Missing for {patient}: {}.",
+            one.missing.join(", ")
+        ));
+    }
+    if one.incomparable > 0 {
+        sentences.push(format!(
+            "Not compared: {} patients share no value with {patient}.",
+            one.incomparable
+        ));
+    }
+    let risks = one.cases.iter().filter_map(|case| case.risk.as_ref());
+    sentences.extend(Risk::sentence(risks).map(|sentence| format!("{sentence} {NEAR}")));
+    sentences
+}
+
+fn of_query(
+    setting: &Setting,
+    asked: &Asked,
+    answer: &Answer,
+    query: usize,
+    one: &OneQuery,
+) -> Vec<Part> {
+    vec![
+        Part::Shares(Shares {
+            title: "Their outcomes",
+            bars: fared(answer, one),
+            caption: format!(
+                "The {} most similar to {}, and all {} patients. Brackets: interval of 95 %.",
+                one.cases.len(),
+                one.patient,
+                answer.patients
+            ),
+        }),
+        Part::Table(compared(setting, asked, query, one)),
+        Part::Table(cases(setting, one)),
+    ]
+}
+
+/// A bar for each class or the event, of the similar and of all; of a mean none, for the answer has it.
+fn fared(answer: &Answer, one: &OneQuery) -> Vec<(String, f64, String)> {
+    let bar = |whose: &str, (what, told): (String, shown::Told)| {
+        let (value, low, high) = told.parts();
+        let ends = [low, high].map(|end| format!("{:.0}", 100.0 * end));
+        let text = format!("{} ({} to {})", percent(value), ends[0], ends[1]);
+        (format!("{what}, {whose}"), value, text)
+    };
+    let similar = one
+        .fared
+        .shares()
+        .into_iter()
+        .map(|one| bar("similar", one));
+    let all = answer.whole.shares().into_iter().map(|one| bar("all", one));
+    similar
+        .zip(all)
+        .flat_map(|(own, whole)| [own, whole])
+        .collect()
+}
+
+/// The patient, those most similar and the cohort by every feature.
+fn compared(setting: &Setting, asked: &Asked, query: usize, one: &OneQuery) -> Table {
+    let everybody: Vec<usize> = (0..setting.patients.len()).collect();
+    let row = |(place, feature): (usize, &Feature)| {
+        let values = &setting.columns[place].values;
+        vec![
+            named(feature),
+            shown::value(feature, &asked.columns[place].values, query),
+            spreads::in_words(feature, values, &one.rows),
+            spreads::in_words(feature, values, &everybody),
+        ]
+    };
+    let features = setting.job.cohort.features.iter().enumerate();
+    Table {
+        title: format!("Patient {} and the similar", one.patient),
+        caption: "Numbers: median (quartiles). Levels: the most frequent.".to_owned(),
+        header: ["feature".to_owned(), one.patient.clone()]
+            .into_iter()
+            .chain(["similar", "whole cohort"].map(str::to_owned))
+            .collect(),
+        rows: features.map(row).collect(),
+    }
+}
+
+/// The name of a feature, with its unit.
+fn named(feature: &Feature) -> String {
+    match feature.unit() {
+        "" => feature.label.clone(),
+        unit => format!("{} ({unit})", feature.label),
+    }
+}
+
+/// Each similar patient, and what made it near.
+fn cases(setting: &Setting, one: &OneQuery) -> Table {
+    let (number, sign) = match setting.comparison.is_similarity() {
+        true => ("inner product", -1.0),
+        false => ("distance", 1.0),
+    };
+    let is_anchored = one.cases.iter().any(|case| case.risk.is_some());
+    let risk = is_anchored.then_some("predicted risk");
+    let header = ["patient", number].into_iter().chain(risk);
+    let header = header.chain(["outcome", "near by", "most apart by"]);
+    let rows = one.cases.iter().map(|case| {
+        let mut row = vec![case.patient.clone(), four(sign * case.distance)];
+        row.extend(case.risk.as_ref().map(Risk::cell));
+        row.extend([case.outcome.clone(), near(case), far(case)]);
+        row
+    });
+    Table {
+        title: "The similar, one by one".to_owned(),
+        caption: format!(
+            "Nearest first. After each feature: the value of the similar patient | of {}.",
+            one.patient
+        ),
+        header: header.map(str::to_owned).collect(),
+        rows: rows.collect(),
+    }
+}
+
+/// Survival of the similar of every query, and of the cohort; none of another outcome.
+fn survival(setting: &Setting, queries: &[OneQuery]) -> Result<Option<String>, CasesError> {
+    let Outcome::Survival { time, event } = setting.cohort.outcome() else {
+        return Ok(None);
+    };
+    let curve = |name: String, rows: &[usize]| Curve {
+        name,
+        points: kaplan_meier(time, event, rows.iter().copied())
+            .iter()
+            .map(|point| (point.time, point.share))
+            .collect(),
+    };
+    let everybody: Vec<usize> = (0..time.len()).collect();
+    let mut curves = vec![curve(format!("all {} patients", time.len()), &everybody)];
+    curves.extend(queries.iter().map(|one| {
+        let name = format!("{} nearest to {}", one.rows.len(), one.patient);
+        curve(name, &one.rows)
+    }));
+    Ok(Some(report::survival(&curves)?))
+}
