@@ -1,6 +1,7 @@
 //! Promise: an operator hears how many patients of all hospitals are alike to new ones, and how they fared; it is what the
 //! hospitals' tables come to, counted by groups, and no hospital's number is told.
 
+use crate::browser;
 use kindred_tests::deployment::{Deployment, SITES};
 use kindred_tests::exit::{DATA, REFUSED, USAGE};
 use kindred_tests::programs::site_agent;
@@ -283,6 +284,11 @@ fn an_operator_hears_who_is_alike_at_all_hospitals_and_how_they_fared() {
     assert_eq!(csv.lines().count(), 1 + 3 * 3);
     let page = fs::read_to_string(deployment.home.join("alike/report.html")).unwrap();
     assert!(page.contains("are similar") && !page.contains(&rows[0][0]));
+    browser::check(
+        &deployment.home,
+        &deployment.home.join("alike/report.html"),
+        "neighbours",
+    );
 
     // In words; asked again it is the same.
     let again = similar(&["--out", "again"]).must_succeed();

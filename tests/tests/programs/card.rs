@@ -1,7 +1,7 @@
 //! The card of a study: four hospitals approve it, their agents count and sum, and the table is that of the pooled rows, as pandas and
 //! the package tableone have it (tests/reference/card).
 
-use crate::report_pages;
+use crate::browser;
 use kindred_tests::deployment::{Deployment, SITES, tls_of};
 use kindred_tests::programs::{Ran, site_agent};
 use kindred_tests::workspace::{real_data, root, text};
@@ -137,15 +137,7 @@ fn the_card_of_a_study_is_the_table_of_the_pooled_rows() {
     ] {
         assert!(page.contains(words), "no {words:?} on the page");
     }
-    if let Some(chromium) = report_pages::chromium() {
-        report_pages::check(
-            &chromium,
-            &deployment.home,
-            &folder,
-            "card",
-            &report_pages::WIDTHS,
-        );
-    }
+    browser::check(&deployment.home, &folder.join("report.html"), "card");
     let table = fs::read_to_string(folder.join("card.csv")).unwrap();
     assert!(table.starts_with("outcome,group,patients,feature,level,unit,count,"));
     assert!(table.contains("fewer than 10"), "{table}");

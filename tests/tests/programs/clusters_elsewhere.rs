@@ -2,6 +2,7 @@
 //! hospitals' tables come to, by small groups, nearly what the pooled rows give, and no hospital's number is told.
 
 use crate::alike_elsewhere::{Hospital, hospital, number_of, table};
+use crate::browser;
 use kindred_tests::deployment::{Deployment, PATIENTS, SITES};
 use kindred_tests::exit::{REFUSED, USAGE};
 use kindred_tests::programs::site_agent;
@@ -60,6 +61,11 @@ fn an_operator_hears_which_groups_all_hospitals_have_in_common() {
     }
     let page = fs::read_to_string(deployment.home.join("clusters/report.html")).unwrap();
     assert!(page.contains("What distinguishes cluster 1") && !page.contains("north-0001"));
+    browser::check(
+        &deployment.home,
+        &deployment.home.join("clusters/report.html"),
+        "cluster",
+    );
 
     // Asked again it is the same, and of several numbers the answer may be none.
     let again = grouped(&deployment, &run, GROUPS, "again");

@@ -4,6 +4,7 @@
 //! The expected counts are scikit-learn's and SciPy's, on the patients and folds of tests/reference/validation
 //! (tests/reference/compare).
 
+use crate::browser;
 use kindred_tests::exit;
 use kindred_tests::programs::{Home, coordinator, site_agent};
 use serde_json::Value;
@@ -141,6 +142,7 @@ fn of_sums_the_regression_of_each_fold_is_that_of_all_sites_and_small_counts_are
     assert!(first.contains("suits this cohort"), "{first}");
     let page = fs::read_to_string(home.join("out/report.html")).unwrap();
     assert!(page.contains(first) && page.contains("Compared with the Euclidean distance"));
+    browser::check(&home, &home.join("out/report.html"), "compare");
     let table = fs::read_to_string(home.join("out/comparison.csv")).unwrap();
     assert_eq!(table.lines().count(), 11);
 }

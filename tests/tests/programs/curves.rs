@@ -7,6 +7,7 @@ use super::regression::{
     DAYS, ILL, SCORE, are_close, category, column, deal, floats, job, of_400_days, reference,
     simulated,
 };
+use crate::browser;
 use kindred_tests::exit::{RUN, USAGE};
 use kindred_tests::programs::{Home, site_agent};
 use kindred_tests::results::result;
@@ -125,6 +126,7 @@ fn splines_of_patients_without_a_missing_value_are_those_of_r() {
     }
     let page = fs::read_to_string(home.join("out/report.html")).unwrap();
     assert!(page.contains("Along age") && page.contains("ln(1 + marker)"));
+    browser::check(&home, &home.join("out/report.html"), "splines");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! baseline for all hospitals, and
 //! `shared/similarity/tests/reference/regression/regression.R` the others.
 
+use crate::browser;
 use kindred_tests::exit::{REFUSED, RUN, USAGE};
 use kindred_tests::programs::{Home, Ran, coordinator, site_agent};
 use kindred_tests::results::{names, result};
@@ -249,6 +250,7 @@ fn a_cox_regression_of_three_sites_is_that_of_r_stratified_by_site() {
     );
     let page = fs::read_to_string(home.join("out/report.html")).unwrap();
     assert!(page.contains("stratified by hospital"));
+    browser::check(&home, &home.join("out/report.html"), "regression");
     assert!(
         result(&home.join("out"))["errors"][0]["value"]
             .as_f64()
