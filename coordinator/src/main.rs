@@ -7,6 +7,7 @@ use coordinator::operator::{self, Asked, Watched};
 use coordinator::{serve, simulate};
 use protocol::name::RunId;
 use protocol::progress::Ending;
+use protocol::result::RunResult;
 use report::{PendingFolder, SayError, remark, runs_json, runs_table, say, with_causes};
 use report::{studies_json, studies_table, study_json, study_text};
 use std::path::Path;
@@ -61,9 +62,7 @@ async fn run(command: Command) -> Result<Exit, Ended> {
     match command {
         Command::Simulate(arguments) => {
             let simulated = simulate::simulate(&arguments).await?;
-            let exit = tell(&simulated.ending, simulated.folder.as_deref())?;
-            simulated.truth.iter().for_each(remark);
-            Ok(exit)
+            Ok(tell(&simulated.result, simulated.folder.as_deref())?)
         }
         Command::Serve(arguments) => {
             serve::serve(&arguments).await?;
@@ -248,7 +247,7 @@ fn party(arguments: &Issue) -> Result<(Role, &str), UsageError> {
 
 /// Tells how a run that was watched ended, or how to go on where it has not.
 fn finish(watched: &Watched, run: &RunId, config: &Path) -> Result<Exit, Ended> {
-    let Some(ending) = watched.ending() else {
+    let Some(result) = &watched.result else {
         let config = config.display();
         remark(format_args!(
             "no longer watching; the run goes on. `job watch {run} --config {config}` watches it again and fetches its \
@@ -256,12 +255,12 @@ fn finish(watched: &Watched, run: &RunId, config: &Path) -> Result<Exit, Ended> 
         ));
         return Ok(Exit::Going);
     };
-    Ok(tell(ending, watched.folder.as_deref())?)
+    Ok(tell(result, watched.folder.as_deref())?)
 }
 
-/// Tells how a run ended, and where its report lies.
-fn tell(ending: &Ending, folder: Option<&Path>) -> Result<Exit, SayError> {
-    match ending {
+/// Says how a run ended, where its report is, what the run could not use, and last its answer.
+fn tell(result: &RunResult, folder: Option<&Path>) -> Result<Exit, SayError> {
+    match &result.ending {
         Ending::Failed(failure) => {
             remark(format_args!(
                 "error: {}: {}\n{}",
@@ -278,5 +277,8 @@ fn tell(ending: &Ending, folder: Option<&Path>) -> Result<Exit, SayError> {
             folder.join("report.html").display()
         ))?;
     }
-    Ok(Exit::of_ending(ending))
+    let notes = result.notes.iter();
+    notes.for_each(|note| remark(format_args!("note: {note}")));
+    report::lead(result).iter().try_for_each(say)?;
+    Ok(Exit::of_ending(&result.ending))
 }

@@ -16,7 +16,6 @@ use plan::{Plan, plan, site_files};
 use protocol::document::DocumentErrors;
 use protocol::failure::Failure;
 use protocol::name::{NameError, OperatorName, SiteName};
-use protocol::progress::Ending;
 use protocol::result::RunResult;
 use protocol::study::DraftError;
 use report::{FolderError, PendingFolder, Replace, ReportError};
@@ -118,12 +117,10 @@ pub enum SimulateError {
 /// What a simulation left.
 #[derive(Debug)]
 pub struct Simulated {
-    /// How the run ended.
-    pub ending: Ending,
+    /// The run's result; of synthetic patients, its notes say what was found compared with the truth.
+    pub result: RunResult,
     /// The folder of results; none where the run failed before its first round.
     pub folder: Option<PathBuf>,
-    /// Of synthetic patients: what was found of them, beside the truth.
-    pub truth: Option<String>,
 }
 
 /// Runs a simulation. Dropping the future at any moment leaves no process and no half-written
@@ -170,7 +167,6 @@ pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> 
         has_pairs: plan.job.judgements.is_some(),
     };
     let lowered = agents.prepare(&files).await?;
-    tell(&lowered);
     agents.approve(&files, &study_file).await?;
     report::remark("note: Every site has approved the study.");
     let tls = ServerTls::load(&parties.coordinator)?;
@@ -186,7 +182,6 @@ pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> 
     desk.agents.stop().await;
     coordinator.stop().await;
     let (card, mut result) = outcome?;
-    tell(&result.notes);
     result.notes.extend(lowered);
     leave(card, result, &plan, &files, home.path(), output)
 }
@@ -236,7 +231,7 @@ fn leave(
         Some(_) => None,
         None => report::truth(&result),
     };
-    result.notes.extend(truth.clone());
+    result.notes.extend(truth);
     let folder = match result.has_model() {
         false => None,
         true => {
@@ -253,18 +248,7 @@ fn leave(
             Some(output.finish()?)
         }
     };
-    Ok(Simulated {
-        ending: result.ending,
-        folder,
-        truth,
-    })
-}
-
-/// What the result says, on the terminal too.
-fn tell(notes: &[String]) {
-    for note in notes {
-        report::remark(format_args!("note: {note}"));
-    }
+    Ok(Simulated { result, folder })
 }
 
 /// What a simulation's own parties prove themselves by.

@@ -58,7 +58,7 @@ fn run(command: Command) -> Result<Exit, Ended> {
         Command::Serve(arguments) => serve(&arguments),
         Command::Local(arguments) => {
             let ran = local::run(&arguments)?;
-            match &ran.ending {
+            match &ran.result.ending {
                 Ending::Failed(failure) => {
                     remark(format_args!("error: {}: {}", failure.code, failure.text));
                     return Ok(Exit::Run);
@@ -71,6 +71,9 @@ fn run(command: Command) -> Result<Exit, Ended> {
                     folder.join("report.html").display()
                 ))?;
             }
+            let notes = ran.result.notes.iter();
+            notes.for_each(|note| remark(format_args!("note: {note}")));
+            report::lead(&ran.result).iter().try_for_each(say)?;
             Ok(Exit::Done)
         }
         Command::Similar(arguments) => said(cases::similar(&arguments)?),

@@ -8,6 +8,7 @@ mod figures;
 mod files;
 mod folder;
 mod groups;
+mod lead;
 mod listing;
 mod love;
 mod method;
@@ -29,6 +30,7 @@ pub use folder::{FolderError, PendingFolder, Replace};
 pub use groups::{
     GroupFeature, GroupScore, GroupValues, group_features, group_marks, group_scores, heat_map,
 };
+pub use lead::lead;
 pub use listing::{runs_json, runs_table};
 pub use love::{LovePoint, love};
 pub use npy::npy;

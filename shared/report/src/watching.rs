@@ -5,6 +5,7 @@ use crate::words::duration;
 use crate::words::moment;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use protocol::progress::Progress;
+use protocol::time::Timestamp;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,8 @@ pub struct Watching {
     shown: Instant,
     /// The first round that was seen of the present phase, and when.
     seen: Option<(u32, Instant)>,
+    /// Since when the run waits, by the coordinator's clock, and when that was first seen.
+    waits: Option<(Timestamp, Instant)>,
 }
 
 impl Watching {
@@ -40,6 +43,7 @@ impl Watching {
             phase: String::new(),
             shown: Instant::now(),
             seen: None,
+            waits: None,
         }
     }
 
@@ -50,7 +54,14 @@ impl Watching {
         if round > 0 && !(goes_on && self.seen.is_some_and(|(first, _)| first <= round)) {
             self.seen = Some((round, Instant::now()));
         }
-        let line = line(progress, self.time_left(progress));
+        let since = progress.waiting_since;
+        if self.waits.map(|(since, _)| since) != since {
+            self.waits = since.map(|since| (since, Instant::now()));
+        }
+        let is_late = self
+            .waits
+            .is_some_and(|(_, seen)| seen.elapsed() >= LINE_EVERY);
+        let line = line(progress, self.time_left(progress), is_late);
         match &self.bar {
             Some(bar) => bar.set_message(line),
             None => {
@@ -89,8 +100,8 @@ fn pace(first: u32, took: Duration, progress: &Progress) -> Option<Duration> {
         .then(|| took.mul_f64(f64::from(left) / f64::from(done)))
 }
 
-/// Where a run stands, on one line.
-fn line(progress: &Progress, left: Option<Duration>) -> String {
+/// Where a run is, on one line. It names sites that are not connected, and others only where they are late.
+fn line(progress: &Progress, left: Option<Duration>, is_late: bool) -> String {
     let course = progress.course;
     let mut line = match (&progress.ending, progress.ahead) {
         (Some(ending), _) => format!("ended: {}", ending.status().replace('_', " ")),
@@ -119,12 +130,15 @@ fn line(progress: &Progress, left: Option<Duration>) -> String {
     if let Some(left) = left {
         line.push_str(&format!(", up to {} left at this pace", duration(left)));
     }
-    if !progress.waiting_for.is_empty() && progress.ending.is_none() {
-        let named = progress.waiting_for.iter().map(|site| {
-            let is_away = progress.away.contains(site);
-            format!("{site}{}", if is_away { " (not connected)" } else { "" })
+    let named = progress
+        .waiting_for
+        .iter()
+        .filter_map(|site| match progress.away.contains(site) {
+            true => Some(format!("{site} (not connected)")),
+            false => is_late.then(|| site.clone()),
         });
-        let named: Vec<String> = named.collect();
+    let named: Vec<String> = named.collect();
+    if !named.is_empty() && progress.ending.is_none() {
         line.push_str(&format!(", waiting for {}", named.join(", ")));
         let since = progress.waiting_since.and_then(moment);
         line.push_str(&since.map_or(String::new(), |since| format!(" since {since}")));
@@ -191,18 +205,28 @@ mod tests {
     fn a_line_says_what_is_true_of_queued_running_and_ended_runs() {
         let mut run = progress(3, 200);
         assert_eq!(
-            line(&run, Some(Duration::from_secs(9))),
+            line(&run, Some(Duration::from_secs(9)), false),
             "rounds: 4 of 4 sites connected, round 3 of at most 200, up to 9.0 s left at this pace"
         );
         run.course.round_limit = 0;
         run.sites_connected = 0;
         run.ending = Some(Ending::RoundLimit);
-        assert_eq!(line(&run, None), "ended: round limit, round 3");
+        assert_eq!(line(&run, None, false), "ended: round limit, round 3");
         run.course.round = 0;
         run.ending = Some(Ending::Completed);
-        assert_eq!(line(&run, None), "ended: completed");
+        assert_eq!(line(&run, None, false), "ended: completed");
         run.ending = None;
+        run.waiting_for = vec!["north".to_owned(), "south".to_owned()];
+        assert_eq!(line(&run, None, false), "rounds: 0 of 4 sites connected");
+        let late = line(&run, None, true);
+        assert!(late.ends_with(", waiting for north, south"), "{late}");
+        run.away = vec!["south".to_owned()];
+        let away = line(&run, None, false);
+        assert!(
+            away.ends_with(", waiting for south (not connected)"),
+            "{away}"
+        );
         run.ahead = Some(2);
-        assert_eq!(line(&run, None), "queued: 2 runs come before it");
+        assert_eq!(line(&run, None, false), "queued: 2 runs come before it");
     }
 }

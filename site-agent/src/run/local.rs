@@ -100,8 +100,8 @@ pub enum LocalError {
 /// How a local run ended.
 #[derive(Debug)]
 pub struct LocalRun {
-    /// How it ended.
-    pub ending: Ending,
+    /// What it found, and how it ended.
+    pub result: RunResult,
     /// Where the results are; none where the run failed.
     pub folder: Option<PathBuf>,
 }
@@ -156,13 +156,13 @@ pub fn run(arguments: &Local) -> Result<LocalRun, LocalError> {
     .hold()?;
     if matches!(result.ending, Ending::Failed(_)) {
         return Ok(LocalRun {
-            ending: result.ending,
+            result,
             folder: None,
         });
     }
     report::write_with(&result, &figures(&out.path().join(PATIENTS)), out.path())?;
     Ok(LocalRun {
-        ending: result.ending,
+        result,
         folder: Some(out.finish()?),
     })
 }
