@@ -224,80 +224,56 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_error_of_rounded_sums_holds_for_unequal_sites_weights_and_pairs() {
-        let supervisions = [
-            Supervision::Outcome,
-            Supervision::Physician,
-            Supervision::Both { times: 100 },
-        ];
-        let site_weights = [
+    fn settings_of_all_weights() -> Vec<Settings> {
+        let mut all = Vec::new();
+        for site_weights in [
             SiteWeights::Pairs,
             SiteWeights::Patients,
             SiteWeights::Equal,
-        ];
+        ] {
+            for pair_weights in [PairWeights::Equal, PairWeights::Balanced] {
+                all.extend([Loss::Mean, Loss::Sum].map(|loss| Settings {
+                    site_weights,
+                    pair_weights,
+                    loss,
+                    ..Settings::default()
+                }));
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn the_error_of_rounded_sums_holds_for_unequal_sites_weights_and_pairs() {
         let cases = [
             [(80, 40), (80, 40), (80, 40)],
             [(200, 100), (12, 6), (12, 6)],
             [(200, 0), (20, 10), (20, 10)],
         ];
+        let (outcome, physician) = (Supervision::Outcome, Supervision::Physician);
         let mut beyond = Vec::new();
-        for supervision in supervisions {
-            for site_weights in site_weights {
-                for pair_weights in [PairWeights::Equal, PairWeights::Balanced] {
-                    for loss in [Loss::Mean, Loss::Sum] {
-                        let settings = Settings {
-                            site_weights,
-                            pair_weights,
-                            loss,
-                            ..Settings::default()
-                        };
-                        for (case, sizes) in cases.iter().enumerate() {
-                            let Off {
-                                most,
-                                bound,
-                                evenly,
-                            } = off(supervision, settings, sizes);
-                            let named = (supervision, site_weights, pair_weights, loss, case);
-                            assert!(most <= bound, "{named:?}: {most:e} > {bound:e}");
-                            if most > evenly {
-                                beyond.push(named);
-                            }
-                        }
+        for supervision in [outcome, physician, Supervision::Both { times: 100 }] {
+            for settings in settings_of_all_weights() {
+                for (case, sizes) in cases.iter().enumerate() {
+                    let found = off(supervision, settings, sizes);
+                    let (sites, pairs) = (settings.site_weights, settings.pair_weights);
+                    let named = (supervision, sites, pairs, settings.loss, case);
+                    let (most, bound) = (found.most, found.bound);
+                    assert!(most <= bound, "{named:?}: {most:e} > {bound:e}");
+                    if most > found.evenly {
+                        beyond.push(named);
                     }
                 }
             }
         }
         // Where sites or pairs are uneven, the bound of even ones does not hold.
+        let (pairs, equal) = (SiteWeights::Pairs, SiteWeights::Equal);
+        let (alike, balanced) = (PairWeights::Equal, PairWeights::Balanced);
         for named in [
-            (
-                Supervision::Physician,
-                SiteWeights::Pairs,
-                PairWeights::Equal,
-                Loss::Mean,
-                0,
-            ),
-            (
-                Supervision::Outcome,
-                SiteWeights::Equal,
-                PairWeights::Equal,
-                Loss::Mean,
-                1,
-            ),
-            (
-                Supervision::Outcome,
-                SiteWeights::Pairs,
-                PairWeights::Balanced,
-                Loss::Mean,
-                2,
-            ),
-            (
-                Supervision::Outcome,
-                SiteWeights::Pairs,
-                PairWeights::Balanced,
-                Loss::Sum,
-                2,
-            ),
+            (physician, pairs, alike, Loss::Mean, 0),
+            (outcome, equal, alike, Loss::Mean, 1),
+            (outcome, pairs, balanced, Loss::Mean, 2),
+            (outcome, pairs, balanced, Loss::Sum, 2),
         ] {
             assert!(beyond.contains(&named), "{named:?}");
         }
