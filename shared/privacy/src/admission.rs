@@ -134,7 +134,7 @@ impl Admission {
             ("patients_min", rules.patients_min),
             ("cell_min", rules.cell_min),
         ] {
-            if cohort.patients < minimum {
+            if cohort.summed() < minimum {
                 let text = format!("the cohort has fewer than the {minimum} patients required");
                 refusals.push(Refusal::new(rule, text));
                 break;
@@ -167,13 +167,13 @@ impl Admission {
         let without_largest_fold = |patients: u64| patients - patients.div_ceil(folds);
         let mut refusals = Vec::new();
         let minimum = rules.cell_min;
-        if cohort.patients / folds < minimum {
+        if cohort.summed() / folds < minimum {
             let text =
                 format!("one of {folds} folds of the cohort has fewer than {minimum} patients");
             refusals.push(Refusal::new("cell_min", text));
         }
         let minimum = rules.patients_min.max(rules.cell_min);
-        if without_largest_fold(cohort.patients) < minimum {
+        if without_largest_fold(cohort.summed()) < minimum {
             let text =
                 format!("the cohort without a fold has fewer than the {minimum} patients required");
             refusals.push(Refusal::new("patients_min", text));

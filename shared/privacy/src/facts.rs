@@ -59,6 +59,14 @@ pub struct SoFar {
     pub shut: bool,
 }
 
+impl CohortFacts {
+    /// Patients whom sums are over: minima are about them.
+    pub(crate) fn summed(&self) -> u64 {
+        self.judged
+            .map_or(self.patients, |judged| judged.min(self.patients))
+    }
+}
+
 impl std::fmt::Debug for CohortFacts {
     /// Nothing of the cohort: a count below a minimum must not reach a log.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

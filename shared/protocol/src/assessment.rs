@@ -1,7 +1,7 @@
 //! How well a model serves the patients of a site: what every method's last exchange gives.
 
 use crate::cohort::OutcomeKind;
-use crate::limits::in_tens;
+use crate::limits::{PUBLISHED_PATIENTS, in_tens};
 pub use privacy::ErrorSums;
 use privacy::{Content, Errors, Table};
 
@@ -18,6 +18,9 @@ pub const INNER_PRODUCT_RULE: &str = "inner_product";
 pub const EUCLIDEAN_RULE: &str = "euclidean";
 /// Up to so many neighbours have a bin for each number of votes.
 pub const VOTES_MAX: u32 = 10;
+
+/// Judged pairs of held-out patients of each kind at least: of fewer a rounded area under the curve says little.
+pub const HELD_OUT_PAIRS_MIN: u64 = 3 * PUBLISHED_PATIENTS;
 
 /// Bins of a score that is a share.
 pub const SHARE_BINS: usize = 10;
@@ -133,6 +136,20 @@ impl EvaluationCounts {
         }
     }
 
+    /// Makes of all of each of two classes what is published of them: what differs is of the right ones.
+    fn right_to(&mut self, published: impl Fn(u64) -> u64) {
+        for table in [&mut self.confusion, &mut self.scores]
+            .into_iter()
+            .flatten()
+        {
+            for (class, row) in table.iter_mut().enumerate() {
+                let all: u64 = row.iter().sum();
+                let right = if class == 0 { 0 } else { row.len() - 1 };
+                row[right] = (row[right] + published(all)).saturating_sub(all);
+            }
+        }
+    }
+
     fn content(&mut self) -> Table<'_> {
         Table {
             confusion: &mut self.confusion,
@@ -172,16 +189,22 @@ impl Assessment {
         }
     }
 
-    /// Rounds the published pairs of each kind up to tens: of judged pairs either kind may be few.
+    /// Rounds the published pairs of each kind to tens, of judged pairs either kind may be few: up those that the metric was learnt from, as
+    /// notes have them; to the nearest ten those of held-out patients, which are withheld where either kind has too few.
     pub(crate) fn pairs_in_tens(&mut self) {
-        let tables = self.evaluation.iter_mut();
-        let pairs = tables.filter(|counts| counts.rule == PAIRS_RULE);
-        for table in pairs.filter_map(|counts| counts.confusion.as_mut()) {
-            for (kind, row) in table.iter_mut().enumerate() {
-                let all: u64 = row.iter().sum();
-                row[kind] += in_tens(all) - all;
-            }
+        fn pairs(tables: &mut [EvaluationCounts]) -> impl Iterator<Item = &mut EvaluationCounts> {
+            tables.iter_mut().filter(|counts| counts.rule == PAIRS_RULE)
         }
+        for counts in pairs(&mut self.validation) {
+            let is_few = |row: &Vec<u64>| row.iter().sum::<u64>() < HELD_OUT_PAIRS_MIN;
+            if counts.confusion.iter().flatten().any(is_few) {
+                (counts.confusion, counts.scores) = (None, None);
+            }
+            counts.right_to(|all| {
+                (all + PUBLISHED_PATIENTS / 2) / PUBLISHED_PATIENTS * PUBLISHED_PATIENTS
+            });
+        }
+        pairs(&mut self.evaluation).for_each(|counts| counts.right_to(in_tens));
     }
 
     /// What it carries of the cohort.

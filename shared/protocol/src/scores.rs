@@ -9,7 +9,7 @@ use crate::result::RunResult;
 use similarity::judge::votes::BinaryCounts;
 
 /// Shares of one rule, of one site or pooled.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Scores {
     /// The rule.
     pub rule: String,

@@ -321,11 +321,9 @@ impl Current {
         } = read;
         let classes = class_counts(cohort.cohort.outcome(), job.cohort.outcome.kind.horizon());
         let description = described(&cohort, classes);
-        // Minima are about those whom sums are over.
-        let (patients, judged) = (description.patients, cohort.patients_in_pairs());
         let facts = CohortFacts {
-            patients: judged.unwrap_or(patients).min(patients),
-            judged,
+            patients: description.patients,
+            judged: cohort.patients_in_pairs(),
             classes: description.classes.clone(),
             so_far: ledger.so_far(&self.digest),
         };

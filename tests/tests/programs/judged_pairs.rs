@@ -5,6 +5,7 @@ use kindred_tests::draws::Draws;
 use kindred_tests::programs::{Home, Ran, coordinator, site_agent};
 use kindred_tests::results::result;
 use serde_json::Value;
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs;
 
@@ -116,6 +117,14 @@ fn three_hospitals_learn_from_the_pairs_of_their_physicians() {
     let pairs = tables.unwrap().iter().find(|one| one["rule"] == "pairs");
     let told = pairs.unwrap()["patients"].as_u64().unwrap();
     assert!(told >= 1_200 && told.is_multiple_of(10), "{told}");
+    assert!(
+        by_outcome["validation"]["scores"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|one| one["rule"] != "pairs")
+    );
+    held_out_pairs(&home, &by_pairs);
     let by_both = learned("supervision = \"both\"\njudged_counts = 20\n", "both");
     assert_eq!(by_both["status"], "converged");
     let named = [OF_OUTCOME, OF_PHYSICIANS].concat();
@@ -130,6 +139,126 @@ fn three_hospitals_learn_from_the_pairs_of_their_physicians() {
             .join("journal.jsonl");
         let journal = fs::read_to_string(journal).unwrap();
         assert!(!journal.contains("ward") && !journal.contains(&format!("{site}-1")));
+    }
+}
+
+/// Pairs of a kind, in the table of a result or of a site's figures.
+fn of_pairs(tables: &Value) -> Option<&Value> {
+    tables
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["rule"] == "pairs")
+}
+
+/// The area under the curve of judged pairs is of those alone whose two patients were held out in one fold.
+fn held_out_pairs(home: &Home, found: &Value) {
+    let mut all = [0, 0];
+    for site in SITES {
+        let folder = home.join("pairs").join("sites").join(site);
+        let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap();
+        let folds = read("folds.csv");
+        let fold_of: HashMap<&str, &str> = folds
+            .lines()
+            .filter_map(|line| line.split_once(','))
+            .collect();
+        let pairs = fs::read_to_string(home.join(&format!("data/{site}.pairs.csv"))).unwrap();
+        let mut wanted = [0, 0];
+        for line in pairs.lines().skip(1) {
+            let cells: Vec<&str> = line.split(',').collect();
+            if fold_of[cells[0]] == fold_of[cells[1]] {
+                wanted[usize::from(cells[2] == "yes")] += 1;
+            }
+        }
+        let figures: Value = serde_json::from_str(&read("figures.json")).unwrap();
+        let table = &of_pairs(&figures["validation"]).unwrap()["confusion"];
+        let counted: Vec<Vec<u64>> = serde_json::from_value(table.clone()).unwrap();
+        for (kind, (row, wanted)) in counted.iter().zip(wanted).enumerate() {
+            assert_eq!(row.iter().sum::<u64>(), wanted, "{site}");
+            all[kind] += wanted;
+        }
+    }
+    let told = of_pairs(&found["validation"]["scores"]).unwrap();
+    let published = all.map(|pairs| (pairs + 5) / 10 * 10);
+    assert_eq!(told["patients"], published[0] + published[1]);
+    let area = told["auc"].as_f64().unwrap();
+    assert!(area > 0.7, "{area}");
+    let page = fs::read_to_string(home.join("pairs/report.html")).unwrap();
+    assert!(page.contains("judged pairs of two patients held out in one fold, <b>AUC is"));
+}
+
+/// Where physicians judge by lot, a metric of many features finds a reason in the pairs that it has seen, and in no others.
+#[test]
+fn a_metric_of_judgements_by_lot_does_well_in_sample_alone() {
+    let home = Home::new();
+    write(&home);
+    let mut draws = Draws(11);
+    let mut columns = String::new();
+    for column in 0..24 {
+        writeln!(
+            columns,
+            "[[features]]\nname = \"by_lot_{column}\"\nkind = \"numeric\""
+        )
+        .unwrap();
+    }
+    for site in SITES {
+        let mut table = "patient,class".to_owned();
+        (0..24).for_each(|column| write!(table, ",by_lot_{column}").unwrap());
+        for patient in 0..PATIENTS {
+            write!(table, "\n{site}-{patient},{}", patient % 2).unwrap();
+            (0..24).for_each(|_| write!(table, ",{:.3}", draws.normal()).unwrap());
+        }
+        home.write(&format!("data/{site}.csv"), &(table + "\n"));
+        let file = format!("data/{site}.pairs.csv");
+        let pairs = fs::read_to_string(home.join(&file)).unwrap();
+        let by_lot = |line: &str| {
+            let pair = line.rsplitn(3, ',').last().unwrap();
+            let similar = if draws.number() < 0.5 { "yes" } else { "no" };
+            format!("{pair},{similar},ward\n")
+        };
+        let pairs: String = pairs.lines().skip(1).map(by_lot).collect();
+        home.write(&file, &format!("patient,other,similar,who\n{pairs}"));
+    }
+    let text = job("");
+    let (before, _) = text.split_once("[[features]]").unwrap();
+    let after = "[pairs]\nlabel = \"Judged similar on the ward\"\n[unpsl]\nsupervision = \"physician\"\n\
+                 lambda_sparsity = 0.001\nrank = 8\n";
+    home.write("job.toml", &format!("{before}{columns}{after}"));
+    let arguments = ["simulate", "job.toml", "--data", "data", "--out", "out"];
+    home.run(&coordinator(), &arguments).must_succeed();
+    let found = result(&home.join("out"));
+    let in_sample = of_pairs(&found["evaluation"]).unwrap();
+    let in_sample = in_sample["balanced_accuracy"].as_f64().unwrap();
+    let held_out = of_pairs(&found["validation"]["scores"]).unwrap();
+    let [area, balanced] = ["auc", "balanced_accuracy"].map(|key| held_out[key].as_f64().unwrap());
+    assert!(in_sample > 0.65, "{in_sample}");
+    assert!(area < 0.62 && balanced < 0.62, "{area} {balanced}");
+}
+
+#[test]
+fn of_few_judged_pairs_in_one_fold_nothing_is_said() {
+    let home = Home::new();
+    write(&home);
+    for site in SITES {
+        let file = format!("data/{site}.pairs.csv");
+        let pairs = fs::read_to_string(home.join(&file)).unwrap();
+        let few: Vec<&str> = pairs.lines().take(61).collect();
+        home.write(&file, &few.join("\n"));
+    }
+    home.write("job.toml", &job("supervision = \"physician\"\n"));
+    let arguments = ["simulate", "job.toml", "--data", "data", "--out", "out"];
+    home.run(&coordinator(), &arguments).must_succeed();
+    let found = result(&home.join("out"));
+    let told = of_pairs(&found["validation"]["scores"]);
+    assert!(told.is_none(), "{told:?}");
+    let page = fs::read_to_string(home.join("out/report.html")).unwrap();
+    assert!(page.contains("Too few judged pairs fall in one fold to say"));
+    // Twelve pairs or so of fewer than thirty patients are not even in the sum.
+    for site in SITES {
+        let figures = fs::read_to_string(home.join(&format!("out/sites/{site}/figures.json")));
+        let figures: Value = serde_json::from_str(&figures.unwrap()).unwrap();
+        let told = of_pairs(&figures["validation"]).unwrap();
+        assert_eq!(told["confusion"], serde_json::json!([[0, 0], [0, 0]]));
     }
 }
 

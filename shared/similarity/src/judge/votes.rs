@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use ndarray::parallel::prelude::*;
 use ndarray::{Array1, ArrayView2, Axis, s};
 
-use crate::learn::unpsl::{Form, Labels};
+use crate::learn::unpsl::{Form, JudgedPairs, Labels};
 use crate::uses::neighbours::{BLOCK, EvaluateError, Neighbour, products};
 
 /// The majority's class of every patient's neighbours. Equal votes go to the class of the nearest
@@ -334,6 +334,28 @@ pub fn count_pairs(
     let mut counts = BinaryCounts::default();
     parts.iter().for_each(|part| counts.merge(part));
     Ok(counts)
+}
+
+/// Of every judged pair whether it is similar, and the probability of that by the pair loss: sigma(s_ij - b), or sigma(b - D_ij).
+#[must_use]
+pub fn pair_shares(
+    projected: &ArrayView2<f64>,
+    judged: &JudgedPairs,
+    form: Form,
+    threshold: f64,
+) -> Vec<(bool, f64)> {
+    let share = |(pair, is_similar): &([u32; 2], bool)| {
+        let [one, other] = pair.map(|place| projected.row(place as usize));
+        let above = match form {
+            Form::InnerProduct => one.dot(&other) - threshold,
+            Form::Distance => {
+                let apart = &one - &other;
+                threshold - apart.dot(&apart)
+            }
+        };
+        (*is_similar, 1.0 / (1.0 + libm::exp(-above)))
+    };
+    judged.pairs().iter().map(share).collect()
 }
 
 fn ratio(part: f64, whole: f64) -> Option<f64> {

@@ -38,7 +38,7 @@ impl Comparer {
     pub(super) fn new(settings: CompareSettings, rules: &Rules, secret: Secret) -> Self {
         Self {
             forests: Grower::new(settings.forest.clone(), rules, secret),
-            metrics: Learner::new(settings.unpsl.clone()),
+            metrics: Learner::new(settings.unpsl.clone(), rules),
             regressions: Regressor::new(settings.regression.clone()),
             settings,
         }

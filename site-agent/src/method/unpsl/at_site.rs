@@ -15,8 +15,8 @@ use std::path::Path;
 impl AtSite for Learner {
     type Settings = UnpslSettings;
 
-    fn begin(settings: &UnpslSettings, _: Ready<'_>) -> Result<Self, Stop> {
-        Ok(Self::new(settings.clone()))
+    fn begin(settings: &UnpslSettings, ready: Ready<'_>) -> Result<Self, Stop> {
+        Ok(Self::new(settings.clone(), ready.rules))
     }
 
     fn answer(

@@ -2,7 +2,7 @@
 //! validation judge patients whom they have not seen.
 
 use super::results::LocalResults;
-use crate::method::scores::by_votes;
+use crate::method::scores::{Score, by_share, by_votes};
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 use protocol::assessment::{
     DISTANCE_RULE, EUCLIDEAN_RULE, EvaluationCounts, INNER_PRODUCT_RULE, PAIRS_RULE, score_bins,
@@ -90,6 +90,26 @@ pub fn validate(
     };
     let judged: Result<Vec<_>, EvaluateError> = rules.into_iter().map(judged).collect();
     Ok(judged?.into_iter().flatten().collect())
+}
+
+/// Judged pairs by bins of what the metric of their fold says of them, each with whether it is similar: of pairs whose two patients
+/// are held out together.
+#[must_use]
+pub fn held_out_pairs(shares: &[(bool, f64)]) -> EvaluationCounts {
+    let kinds = shares.iter().map(|(is_similar, _)| u32::from(*is_similar));
+    let shares = shares.iter().map(|(_, share)| Score::Share(*share));
+    let scores = by_share(&kinds.collect(), shares);
+    let halves = |row: &Vec<u64>| {
+        let (below, above) = row.split_at(row.len() / 2);
+        vec![below.iter().sum(), above.iter().sum()]
+    };
+    EvaluationCounts {
+        rule: PAIRS_RULE.to_owned(),
+        neighbours: 0,
+        confusion: Some(scores.iter().map(halves).collect()),
+        scores: Some(scores),
+        rounded_to: 1,
+    }
 }
 
 /// The same of nobody.

@@ -5,7 +5,7 @@ use crate::explain::kinds::{
     on_the_grid, prepared, refusal,
 };
 use privacy::{JUDGED_PATIENTS_MIN, Rules, Steepness};
-use protocol::assessment::VOTES_MAX;
+use protocol::assessment::{SHARE_BINS, VOTES_MAX};
 use protocol::job::Job;
 use protocol::limits::{ACTIVE_ROWS_MAX, BATCH_ENTRIES_MAX, SCORE_BINS_MAX};
 use protocol::method::unpsl::settings::{ConsensusMethod, SelectionSettings, UnpslSettings};
@@ -228,6 +228,15 @@ fn assessment(rules: &Rules, settings: &UnpslSettings, sizes: &Sizes) -> Message
         0 => String::new(),
         bins => format!(", {tables} of 2 x {bins}"),
     };
+    // Judged pairs of held-out patients, with their bins.
+    let (pairs, pair_cells) =
+        match settings.supervision.wants_judgements() && settings.validated_folds() > 0 {
+            true if cells > 0 => (
+                " and 2 of pairs, 2 x 2, and 1 of 2 x 10",
+                8 + 2 * SHARE_BINS as u64,
+            ),
+            _ => (" and 1 of pairs, 2 x 2", pair_cells),
+        };
     let numbers = 1 + tables * (cells + 2 * bins) + pair_cells;
     MessageKind {
         kind: "assessment",
@@ -236,7 +245,7 @@ fn assessment(rules: &Rules, settings: &UnpslSettings, sizes: &Sizes) -> Message
         shape: match tables {
             0 => "1 number".to_owned(),
             _ => format!(
-                "1 number, {tables} tables of {0} x {0}{scores} and 1 of pairs, 2 x 2",
+                "1 number, {tables} tables of {0} x {0}{scores}{pairs}",
                 sizes.classes
             ),
         },

@@ -1,10 +1,13 @@
 //! What a site does in a run of UnPSL: its local updates, its part of a cross-validation, its last word on the metric.
 
+mod alone;
 mod at_site;
 pub mod evaluation;
 pub(crate) mod explain;
 pub mod results;
 
+pub use alone::BestStart;
+pub(super) use alone::learn;
 // By this name the list of methods knows it.
 pub(super) use self::Learner as Own;
 use super::SiteRun;
@@ -12,7 +15,7 @@ use super::preparation::Prepared;
 use crate::cases::record::{Chosen, Learned, LearnedMetric, Record};
 use crate::run::stop::Stop;
 use ndarray::{Axis, s};
-use privacy::HeldOutVotes;
+use privacy::{HeldOutVotes, JUDGED_PATIENTS_MIN, Rules};
 use protocol::assessment::Assessment;
 use protocol::failure::Code;
 use protocol::message::unpsl::{
@@ -21,15 +24,9 @@ use protocol::message::unpsl::{
 use protocol::message::{Answer, Summary, unpsl as message};
 use protocol::method::unpsl::settings::UnpslSettings;
 use protocol::method::unpsl::supervision::Supervision;
-use similarity::judge::votes::VoteScore;
-use similarity::learn::unpsl::accelerated::{
-    Knowledge, LOWERED, RelativeSparsity, Search, SearchSettings, search_sites,
-};
+use similarity::judge::votes::{VoteScore, pair_shares};
 use similarity::learn::unpsl::selection::{Classified, Folds, cross_validated_scores};
-use similarity::learn::unpsl::{
-    self, CorrelationScope, Labels, LocalLimits, LocalRound, LocalRun, Settings, SiteObjective,
-    summarise,
-};
+use similarity::learn::unpsl::{CorrelationScope, Labels, Settings, SiteObjective, summarise};
 use similarity::numeric::admm::SiteDual;
 use similarity::numeric::seed::Seed;
 use std::cell::OnceCell;
@@ -38,9 +35,6 @@ use std::sync::Arc;
 /// Steps of the local solver in one round at most.
 const ITERATIONS_MAX: usize = 200;
 
-/// Rounds of Algorithm 1 for every round that the job allows: these cross no network.
-const ROUNDS_A_ROUND: u32 = 10;
-
 /// UnPSL at one site.
 pub(super) struct Learner {
     settings: UnpslSettings,
@@ -48,21 +42,14 @@ pub(super) struct Learner {
     objective: Option<(Part, SiteObjective)>,
     /// Where the sites hold their duals. It follows from the rounds that this process has answered, or has answered again.
     dual: SiteDual,
-}
-
-/// What Algorithm 1 found from the best of several starts.
-pub struct BestStart {
-    /// The start, from 0.
-    pub start: u32,
-    /// What came of it.
-    pub run: LocalRun,
-    /// lambda_1 where it followed from the data.
-    pub relative: Option<f64>,
+    /// Patients in judged pairs at least, and pairs, of which anything is counted.
+    judged_min: u64,
 }
 
 impl Learner {
-    pub(super) fn new(settings: UnpslSettings) -> Self {
+    pub(super) fn new(settings: UnpslSettings, rules: &Rules) -> Self {
         Self {
+            judged_min: rules.patients_min.max(JUDGED_PATIENTS_MIN),
             dual: SiteDual::new(settings.relaxation),
             settings,
             objective: None,
@@ -249,18 +236,69 @@ impl Learner {
         };
         results::write(&local, &site.folder)
             .map_err(|error| Stop::failed(Code::Results, error.to_string()))?;
+        let mut validation = match (&judged, models.is_empty()) {
+            (_, true) => Vec::new(),
+            (Some(judged), _) => {
+                evaluation::validate(&local, models, classes, judged).map_err(fault)?
+            }
+            (None, _) => evaluation::nobody(*neighbours, classes),
+        };
+        let evaluation = evaluation::evaluate(&local, classes);
+        if !models.is_empty() && self.settings.supervision.wants_judgements() {
+            let shares = match (&folds, &judged) {
+                (Some(folds), Some(judged)) => {
+                    self.held_out_pairs(site, prepared, finishing, (folds, judged))?
+                }
+                _ => Vec::new(),
+            };
+            validation.push(evaluation::held_out_pairs(&shares));
+        }
         Ok(Answer::Assessed(Assessment {
             objective: Some(value),
-            evaluation: evaluation::evaluate(&local, classes),
-            validation: match judged {
-                _ if models.is_empty() => Vec::new(),
-                Some(judged) => {
-                    evaluation::validate(&local, models, classes, &judged).map_err(fault)?
-                }
-                None => evaluation::nobody(*neighbours, classes),
-            },
+            evaluation,
+            validation,
             ..Assessment::default()
         }))
+    }
+
+    /// Of every judged pair whose two patients are held out in one fold, and are counted, what the metric that was learnt without both says
+    /// of it, with whether it is similar. None where they are so few that their sum would be of fewer patients than the rule for judged
+    /// pairs wants.
+    fn held_out_pairs(
+        &mut self,
+        site: &SiteRun,
+        prepared: &Prepared,
+        finishing: &Finishing,
+        (folds, judged): (&Folds, &[bool]),
+    ) -> Result<Vec<(bool, f64)>, Stop> {
+        let Some(pairs) = site.cohort.judged() else {
+            return Ok(Vec::new());
+        };
+        let (form, features) = (finishing.form, prepared.matrix.ncols());
+        let (mut shares, mut members) = (Vec::new(), 0);
+        for (fold, model) in (0..).zip(finishing.folds.iter()) {
+            let mut held_out = folds.split(fold as usize).held_out;
+            held_out.retain(|patient| judged[*patient]);
+            let own = pairs.among(&held_out);
+            if own.pairs().is_empty() {
+                continue;
+            }
+            let part = Part {
+                form,
+                fold: Some(fold),
+            };
+            // None where the training pairs are all alike.
+            if let Some(threshold) = self.objective(site, prepared, part)?.threshold(model) {
+                let patients = prepared.matrix.select(Axis(0), &held_out);
+                let projected = patients.dot(&model.slice(s![..features, ..]));
+                shares.extend(pair_shares(&projected.view(), &own, form, threshold));
+                members += own.members().len();
+            }
+        }
+        if (members.min(shares.len()) as u64) < self.judged_min {
+            shares.clear();
+        }
+        Ok(shares)
     }
 
     /// The site's part of the objective.
@@ -350,112 +388,6 @@ fn without(
         pooled: prepared.pooled.clone(),
     };
     objective(&part, &training, settings, seed)
-}
-
-/// UnPSL by Algorithm 1 on one cohort alone, or on it without one fold. `settings` are the job's, with what was chosen;
-/// `observe` sees every round as it closes, with the number of its start. Where the job states no lambda_1, it follows from the
-/// data as in a federation.
-pub(super) fn learn(
-    site: &SiteRun,
-    prepared: &Prepared,
-    settings: &UnpslSettings,
-    fold: Option<u32>,
-    observe: &mut dyn FnMut(u32, &LocalRound),
-) -> Result<BestStart, Stop> {
-    let mut of_part = match (fold, settings.folds()) {
-        (Some(_), Some(folds)) => settings.objective_without_a_fold(folds),
-        _ => settings.objective,
-    };
-    let labels = labels(site, settings.supervision)?;
-    let made = |of_part: &Settings| match fold {
-        None => objective(prepared, &labels, of_part, site.seed),
-        Some(fold) => {
-            let folds = site.parted(settings.folds().ok_or_else(no_folds)?)?;
-            without(site.seed, prepared, of_part, &labels, (&folds, fold))
-        }
-    };
-    let mut lowerings = 0;
-    if let Some(relative) = settings.relative_lambda() {
-        of_part.lambda_sparsity = usual_lambda(site, &made(&of_part)?, relative)?;
-        lowerings = relative.lowerings;
-    }
-    loop {
-        let found = best_start(site, &made(&of_part)?, settings, observe)?;
-        let is_empty = found.run.matrix.iter().all(|entry| *entry == 0.0);
-        if lowerings == 0 || !is_empty {
-            let relative = settings.relative_lambda().map(|_| of_part.lambda_sparsity);
-            return Ok(BestStart { relative, ..found });
-        }
-        lowerings -= 1;
-        of_part.lambda_sparsity *= LOWERED;
-    }
-}
-
-/// What lambda_1 follows from the cohort alone.
-fn usual_lambda(
-    site: &SiteRun,
-    objective: &SiteObjective,
-    relative: RelativeSparsity,
-) -> Result<f64, Stop> {
-    let (own, features) = (objective.settings(), objective.features());
-    let search = SearchSettings {
-        lambda_sparsity: own.lambda_sparsity,
-        form: own.form,
-        tolerance: 1.0,
-        tolerance_residual: f64::INFINITY,
-    };
-    let start = unpsl::start(own, features, site.seed, 0);
-    let search = Search::new(search, start, features);
-    let search = search.relative(RelativeSparsity::of_share(relative.share));
-    let mut known = match UnpslSettings::is_wide(features) {
-        true => Knowledge::wide(),
-        false => Knowledge::new(),
-    };
-    // Of wide data the first answer says which rows to look at.
-    let rounds = 1 + usize::from(UnpslSettings::is_wide(features));
-    let sites = std::slice::from_ref(objective);
-    let search = search_sites(sites, search, &mut known, rounds, &mut |_, _| {});
-    Ok(search.map_err(fault)?.lambda_sparsity())
-}
-
-/// The best of the starts under one lambda_1.
-fn best_start(
-    site: &SiteRun,
-    objective: &SiteObjective,
-    settings: &UnpslSettings,
-    observe: &mut dyn FnMut(u32, &LocalRound),
-) -> Result<BestStart, Stop> {
-    let pairs = objective.summary().pairs.total();
-    let penalty = settings
-        .penalty
-        .unwrap_or_else(|| settings.objective.penalty_start(1, pairs));
-    let limits = LocalLimits {
-        tolerance_absolute: settings.tolerance_absolute,
-        tolerance_relative: settings.tolerance_relative,
-        rounds: (ROUNDS_A_ROUND * settings.round_limit) as usize,
-        ..LocalLimits::new(penalty)
-    };
-    let mut best: Option<BestStart> = None;
-    for start in 0..settings.starts {
-        let index = u64::from(start);
-        let from = unpsl::start(&settings.objective, objective.features(), site.seed, index);
-        let run = unpsl::learn_observed(objective, from, &limits, &mut |round| {
-            observe(start, round);
-        })
-        .map_err(fault)?;
-        if best
-            .as_ref()
-            .is_none_or(|best| run.objective < best.run.objective)
-        {
-            let relative = None;
-            best = Some(BestStart {
-                start,
-                run,
-                relative,
-            });
-        }
-    }
-    best.ok_or_else(|| Stop::failed(Code::Settings, "there is no start to learn from"))
 }
 
 fn labels(site: &SiteRun, supervision: Supervision) -> Result<Labels, Stop> {

@@ -8,7 +8,7 @@ use super::rounds::Fit;
 use super::settings::UnpslSettings;
 use crate::assessment::{
     Assessment, DISTANCE_RULE, EUCLIDEAN_RULE, EvaluationCounts, INNER_PRODUCT_RULE, PAIRS_RULE,
-    score_bins,
+    SHARE_BINS, score_bins,
 };
 use crate::exchange::Course;
 use crate::failure::{Code, Failure};
@@ -33,6 +33,8 @@ pub(super) struct Best {
     neighbours: u32,
     classes: usize,
     round_limit: u32,
+    /// Whether physicians have judged pairs, and so pairs of held-out patients.
+    is_of_pairs: bool,
 }
 
 impl Best {
@@ -52,6 +54,7 @@ impl Best {
             neighbours: settings.neighbours,
             classes,
             round_limit: settings.round_limit,
+            is_of_pairs: settings.supervision.wants_judgements(),
         }
     }
 
@@ -95,13 +98,14 @@ impl Assessed for Best {
                 .then(|| vec![vec![0; score_bins(self.neighbours)]; self.classes]),
             rounded_to: 1,
         };
-        let pairs = EvaluationCounts {
+        let pairs = |scores| EvaluationCounts {
             rule: PAIRS_RULE.to_owned(),
             neighbours: 0,
             confusion: square(2),
-            scores: None,
+            scores,
             rounded_to: 1,
         };
+        let held_out = || pairs(Some(vec![vec![0; SHARE_BINS]; 2]));
         let neighbours = || {
             vec![
                 nearest(DISTANCE_RULE),
@@ -114,11 +118,14 @@ impl Assessed for Best {
             objective: Some(0.0),
             evaluation: match is_empty {
                 true => vec![nearest(EUCLIDEAN_RULE)],
-                false => neighbours().into_iter().chain([pairs]).collect(),
+                false => neighbours().into_iter().chain([pairs(None)]).collect(),
             },
             validation: match self.folds.is_empty() {
                 true => Vec::new(),
-                false => neighbours(),
+                false => {
+                    let pairs = self.is_of_pairs.then(held_out);
+                    neighbours().into_iter().chain(pairs).collect()
+                }
             },
             ..Assessment::default()
         }

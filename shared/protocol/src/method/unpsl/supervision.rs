@@ -4,7 +4,7 @@ use super::settings::UnpslSettings;
 use crate::document::{Section, narrow};
 use crate::limits::in_tens;
 use similarity::learn::unpsl::{
-    JUDGED_STEPS, PairCounts, PairWeights, Pairs, Settings, SiteWeights, Totals,
+    JUDGED_STEPS, Loss, PairCounts, PairWeights, Pairs, Settings, SiteWeights, Totals,
 };
 
 /// As how many pairs of the outcome a judged pair counts, where the job does not say.
@@ -75,26 +75,29 @@ impl Supervision {
     }
 
     /// By how much the objective over all sites is known too high or too low at most, where each says it rounded by the patient with
-    /// most pairs. Under the mean loss that is half a step of w_p / 2 W at site p, whose patient with most pairs weighs w_p where all
-    /// pairs weigh W; where sites or kinds of pairs weigh otherwise, w_p is at most
-    /// all that the site weighs.
+    /// most pairs. Of judged pairs that is half a step of k_p w_p / 2 N_p at site p, whose pairs weigh k_p of all, and whose patient
+    /// with most pairs is in w_p of its N_p. Where sites or kinds of pairs weigh otherwise than by their number, w_p is N_p at most.
     #[allow(clippy::cast_precision_loss)] // counts of pairs
     pub(super) fn error(self, objective: &Settings, totals: &Totals) -> f64 {
-        let evenly = objective.error(totals);
-        let all = totals.pairs.total() as f64;
+        let all = totals.pairs.total().max(1) as f64;
         let patients = totals.patients as f64;
         // The sum of w_p over the sites: a patient has a pair with each other at most, and a site no more than all pairs.
         let most = match self {
-            Self::Outcome => return evenly,
+            Self::Outcome => return objective.error(totals),
             Self::Physician => patients.min(all),
             Self::Both { times } => patients + (patients * f64::from(times)).min(all),
         };
-        let share = match (objective.site_weights, objective.pair_weights) {
-            (SiteWeights::Pairs, PairWeights::Equal) => (most / (2.0 * all)).min(0.5),
-            (SiteWeights::Pairs, PairWeights::Balanced)
-            | (SiteWeights::Patients | SiteWeights::Equal, _) => 0.5,
+        let share = match (
+            objective.loss,
+            objective.site_weights,
+            objective.pair_weights,
+        ) {
+            (Loss::Mean, SiteWeights::Pairs, PairWeights::Equal)
+            | (Loss::Sum, _, PairWeights::Equal) => (most / (2.0 * all)).min(0.5),
+            (Loss::Mean, SiteWeights::Patients | SiteWeights::Equal, _)
+            | (_, _, PairWeights::Balanced) => 0.5,
         };
-        JUDGED_STEPS * evenly * share * patients / totals.sites.max(1) as f64
+        JUDGED_STEPS * share * objective.half_step(totals)
     }
 
     /// Pairs that so many patients make at most, where `all` of them have a label by the outcome.
@@ -141,51 +144,70 @@ mod tests {
     use similarity::numeric::precision::Precision;
     use similarity::numeric::seed::Seed;
 
-    const PATIENTS: usize = 80;
-
     /// Values from -1 to 1.
     fn number(at: usize) -> f64 {
         (at as f64 * 12.9898).sin()
     }
 
-    /// The largest distance of the rounded objective of three sites from the exact one, and what is said of it.
-    fn off(supervision: Supervision, site_weights: SiteWeights) -> (f64, f64, f64) {
-        // One patient of each site is in nearly all of its pairs.
+    /// Labels of so many patients, of whom `second` are of the second class, and of whose judged pairs one is in nearly all.
+    fn labels(supervision: Supervision, patients: usize, second: usize) -> Labels {
         let judged = || {
-            let of_hub = (1..PATIENTS).map(|other| ([0, other], other % 3 == 0));
-            let others = (1..9).map(|one| ([one, one + 20], true));
-            JudgedPairs::new(PATIENTS, of_hub.chain(others)).unwrap()
+            let of_hub = (1..patients).map(|other| ([0, other], other % 3 == 0));
+            let others = (1..patients / 8).map(|one| ([one, one + 4], true));
+            JudgedPairs::new(patients, of_hub.chain(others)).unwrap()
         };
-        let labels = || match supervision {
-            Supervision::Outcome => unreachable!(),
+        let codes = || (0..patients).map(|one| u32::from(one < second)).collect();
+        match supervision {
+            Supervision::Outcome => Labels::Classes(codes()),
             Supervision::Physician => Labels::Judged(judged()),
             Supervision::Both { times } => Labels::Both {
-                codes: (0..PATIENTS).map(|one| (one % 2) as u32).collect(),
+                codes: codes(),
                 judged: judged(),
                 times,
             },
-        };
-        let settings = |precision| Settings {
+        }
+    }
+
+    /// The largest distance of the rounded objective of the sites from the exact one.
+    struct Off {
+        most: f64,
+        /// What is said of it.
+        bound: f64,
+        /// What would be of sites of one size, of pairs that weigh alike and of patients who are in as many.
+        evenly: f64,
+    }
+
+    /// Of sites of so many patients, of whom so many are of the second class.
+    fn off(supervision: Supervision, settings: Settings, sizes: &[(usize, usize)]) -> Off {
+        let labels: Vec<Labels> = sizes
+            .iter()
+            .map(|(patients, second)| labels(supervision, *patients, *second))
+            .collect();
+        let summaries: Vec<_> = labels
+            .iter()
+            .map(|own| summarise(own, settings.pairs, Seed(1)))
+            .collect();
+        let totals = Totals::of(&summaries);
+        let of = |precision| Settings {
             rank: 2,
             lambda_correlation: 0.0,
-            site_weights,
             precision,
-            ..Settings::default()
+            ..settings
         };
-        let rounded = settings(Precision::Rounded);
-        let totals = Totals::of(&[summarise(&labels(), rounded.pairs, Seed(1)); 3]);
-        let sites: Vec<[SiteObjective; 2]> = (0..3)
-            .map(|site| {
-                let x = Array2::from_shape_fn((PATIENTS, 4), |(row, column)| {
+        let rounded = of(Precision::Rounded);
+        let sites: Vec<[SiteObjective; 2]> = (0..)
+            .zip(&labels)
+            .map(|(site, labels)| {
+                let x = Array2::from_shape_fn((labels.patients(), 4), |(row, column)| {
                     2.0 * number(1 + row * 4 + column + 1000 * site)
                 });
-                [rounded, settings(Precision::Exact)].map(|settings| {
-                    SiteObjective::new(&x.view(), &labels(), &settings, &totals, Seed(1)).unwrap()
+                [rounded, of(Precision::Exact)].map(|settings| {
+                    SiteObjective::new(&x.view(), labels, &settings, &totals, Seed(1)).unwrap()
                 })
             })
             .collect();
         let mut most = 0.0_f64;
-        for question in 0..40 {
+        for question in 0..20 {
             let w = Array2::from_shape_fn((4, 2), |(row, column)| {
                 0.7 * number(7 + row * 2 + column + 31 * question)
             });
@@ -195,21 +217,82 @@ mod tests {
             });
             most = most.max((said - exact).abs());
         }
-        let evenly = rounded.error(&totals);
-        (most, supervision.error(&rounded, &totals), evenly)
+        Off {
+            most,
+            bound: supervision.error(&rounded, &totals),
+            evenly: rounded.half_step(&totals) * totals.sites as f64 / totals.patients as f64,
+        }
+    }
+
+    fn settings_of_all_weights() -> Vec<Settings> {
+        let mut all = Vec::new();
+        for site_weights in [
+            SiteWeights::Pairs,
+            SiteWeights::Patients,
+            SiteWeights::Equal,
+        ] {
+            for pair_weights in [PairWeights::Equal, PairWeights::Balanced] {
+                all.extend([Loss::Mean, Loss::Sum].map(|loss| Settings {
+                    site_weights,
+                    pair_weights,
+                    loss,
+                    ..Settings::default()
+                }));
+            }
+        }
+        all
     }
 
     #[test]
-    fn the_error_of_rounded_sums_holds_where_one_patient_is_in_most_pairs() {
-        let (most, bound, evenly) = off(Supervision::Physician, SiteWeights::Pairs);
-        // The bound of patients that are in equally many pairs does not.
-        assert!(most > evenly, "{most} {evenly}");
-        assert!(most <= bound, "{most} {bound}");
-        for supervision in [Supervision::Physician, Supervision::Both { times: 100 }] {
-            for weights in [SiteWeights::Pairs, SiteWeights::Equal] {
-                let (most, bound, _) = off(supervision, weights);
-                assert!(most <= bound, "{supervision:?} {weights:?} {most} {bound}");
+    fn the_error_of_rounded_sums_holds_for_unequal_sites_weights_and_pairs() {
+        let cases = [
+            [(80, 40), (80, 40), (80, 40)],
+            [(200, 100), (12, 6), (12, 6)],
+            [(200, 0), (20, 10), (20, 10)],
+        ];
+        let (outcome, physician) = (Supervision::Outcome, Supervision::Physician);
+        let mut beyond = Vec::new();
+        for supervision in [outcome, physician, Supervision::Both { times: 100 }] {
+            for settings in settings_of_all_weights() {
+                for (case, sizes) in cases.iter().enumerate() {
+                    let found = off(supervision, settings, sizes);
+                    let (sites, pairs) = (settings.site_weights, settings.pair_weights);
+                    let named = (supervision, sites, pairs, settings.loss, case);
+                    let (most, bound) = (found.most, found.bound);
+                    assert!(most <= bound, "{named:?}: {most:e} > {bound:e}");
+                    if most > found.evenly {
+                        beyond.push(named);
+                    }
+                }
             }
+        }
+        // Where sites or pairs are uneven, the bound of even ones does not hold.
+        let (pairs, equal) = (SiteWeights::Pairs, SiteWeights::Equal);
+        let (alike, balanced) = (PairWeights::Equal, PairWeights::Balanced);
+        for named in [
+            (physician, pairs, alike, Loss::Mean, 0),
+            (outcome, equal, alike, Loss::Mean, 1),
+            (outcome, pairs, balanced, Loss::Mean, 2),
+            (outcome, pairs, balanced, Loss::Sum, 2),
+        ] {
+            assert!(beyond.contains(&named), "{named:?}");
+        }
+    }
+
+    /// A bound that says nothing would end every search at once.
+    #[test]
+    fn the_error_is_not_far_above_what_is_seen() {
+        let settings = Settings {
+            site_weights: SiteWeights::Equal,
+            ..Settings::default()
+        };
+        for sizes in [
+            [(80, 40); 3],
+            [(120, 60), (60, 30), (60, 20)],
+            [(200, 100), (12, 6), (12, 6)],
+        ] {
+            let Off { most, bound, .. } = off(Supervision::Outcome, settings, &sizes);
+            assert!(bound < 6.0 * most, "{most:e} {bound:e}");
         }
     }
 

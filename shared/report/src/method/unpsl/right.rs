@@ -3,7 +3,7 @@
 use crate::quality::{self, Right, Wording, of_hundred_within, seldom_beyond};
 use crate::words::{of_hundred, share};
 use maud::{Markup, html};
-use protocol::assessment::{DISTANCE_RULE, EUCLIDEAN_RULE, PAIRS_RULE};
+use protocol::assessment::{DISTANCE_RULE, EUCLIDEAN_RULE, EvaluationCounts, PAIRS_RULE};
 use protocol::method::unpsl::model::Model;
 use protocol::result::RunResult;
 use protocol::scores::{self, Judged, PooledTable, Scores};
@@ -21,6 +21,7 @@ pub(super) fn accuracy(result: &RunResult, model: &Model, scores: &Scores) -> Ma
         @match held_out.as_ref().and_then(PooledTable::scores) {
             Some(held_out) => {
                 (of_held_out(result, model, &held_out))
+                (of_pairs(result))
                 p {
                     "In sample the accuracy is "
                     (of_hundred_within(scores.accuracy.unwrap_or(0.0), seldom_beyond(scores))) "."
@@ -47,6 +48,34 @@ fn of_held_out(result: &RunResult, model: &Model, scores: &Scores) -> Markup {
             @if !model.selection.is_empty() {
                 " The settings were chosen by the same folds, so these figures are slightly optimistic."
             }
+        }
+    }
+}
+
+/// The counts of judged pairs of held-out patients; none where the metric is not learned from such pairs.
+fn held_out_pairs(result: &RunResult) -> Option<&EvaluationCounts> {
+    let mut all = result
+        .pooled
+        .assessment
+        .iter()
+        .flat_map(|all| &all.validation);
+    all.find(|counts| counts.rule == PAIRS_RULE)
+}
+
+/// Judged pairs whose two patients are held out together.
+fn of_pairs(result: &RunResult) -> Markup {
+    let scores = |counts| scores::of_counts(counts).unwrap_or_default();
+    html! {
+        @match held_out_pairs(result).map(scores) {
+            Some(Scores { auc: Some(area), patients, .. }) => {
+                p {
+                    "On " (patients) " judged pairs of two patients held out in one fold, "
+                    b { "AUC is " (share(Some(area))) }
+                    ": so often does a similar pair score above a dissimilar one."
+                }
+            }
+            Some(_) => { p { "Too few judged pairs fall in one fold to say how the metric does on held-out pairs." } }
+            None => {}
         }
     }
 }
@@ -132,13 +161,17 @@ pub(super) fn held_out_wording(result: &RunResult, model: &Model) -> Wording {
             " The settings were chosen by the same folds, so these figures are slightly optimistic."
         }
     };
+    let pairs = match held_out_pairs(result) {
+        Some(_) => " Pairs are judged ones of two patients of one fold.",
+        None => "",
+    };
     Wording {
         heading: "How well it does on held-out patients",
         note: Some(format!(
             "Each site's patients lie in {} folds. For each fold all sites learned a metric without its patients, with the \
              same settings. Then the nearest other patients of its site voted for the class of each patient of the fold. \
              Euclidean distance was judged on the same folds. Means and standard deviations are of all patients; no \
-             class enters them.{chosen} {}",
+             class enters them.{pairs}{chosen} {}",
             model.folds,
             steps(result),
         )),

@@ -3,6 +3,7 @@
 use ndarray::{Array2, s};
 use rand::{Rng, RngExt};
 
+use super::labels::PairCounts;
 use super::site::FINE;
 use super::totals::Totals;
 use crate::numeric::precision::Precision;
@@ -261,14 +262,45 @@ impl Settings {
         PENALTY_WHERE_LED * self.penalty_start(sites, pairs)
     }
 
-    /// By how much the objective over all sites is known too high or too low at most, where each says it rounded: 0 of exact ones.
+    /// By how much the objective over all sites is known too high or too low at most, where each says it rounded by what one of its
+    /// patients adds: 0 of exact ones. Half a step of k_p / n_p at site p, whose pairs weigh k_p of all.
     #[must_use]
     pub fn error(&self, totals: &Totals) -> f64 {
+        let [sites, patients] = [totals.sites, totals.patients].map(|count| count.max(1) as f64);
+        self.half_step(totals)
+            * match (self.loss, self.site_weights) {
+                (Loss::Mean, SiteWeights::Patients) => sites / patients,
+                (Loss::Mean, SiteWeights::Equal) => totals.sizes(self.pairs).inverse_sum / sites,
+                (Loss::Mean, SiteWeights::Pairs) | (Loss::Sum, _) => self.of_pairs(totals),
+            }
+    }
+
+    /// Half a step of a site where one patient weighs as much as all.
+    #[must_use]
+    pub fn half_step(&self, totals: &Totals) -> f64 {
         match self.precision {
             Precision::Exact => 0.0,
-            Precision::Rounded => {
-                let whole = self.loss.weight_of(totals.pairs.total());
-                FINE / 2.0 * whole * totals.sites as f64 / totals.patients.max(1) as f64
+            Precision::Rounded => FINE / 2.0 * self.loss.weight_of(totals.pairs.total()),
+        }
+    }
+
+    /// The sum of N_p / n_p, relative to N, at most.
+    fn of_pairs(&self, totals: &Totals) -> f64 {
+        let PairCounts {
+            similar,
+            dissimilar,
+        } = totals.pairs;
+        let of_all = totals.patients.saturating_sub(totals.sites) as f64 / 2.0;
+        let most = match self.pairs {
+            Pairs::All => of_all,
+            Pairs::PerPatient(partners) => of_all.min(totals.sites as f64 * partners as f64),
+        };
+        match self.pair_weights {
+            PairWeights::Equal => most / totals.pairs.total().max(1) as f64,
+            // All pairs may be of the kind that weighs more, but no site weighs more than all.
+            PairWeights::Balanced => {
+                let rarer = similar.min(dissimilar).max(1) as f64;
+                (most / (2.0 * rarer)).min(1.0 / totals.sizes(self.pairs).smallest)
             }
         }
     }

@@ -14,6 +14,18 @@ pub struct Summary {
     pub pairs: PairCounts,
 }
 
+/// A site of fewer patients has no pair, and so no objective.
+const SMALLEST_SITE: f64 = 2.0;
+
+/// What totals say of the sites' sizes n_p.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Sizes {
+    /// The least n_p, at least.
+    pub(super) smallest: f64,
+    /// The sum of 1 / n_p, at most.
+    pub(super) inverse_sum: f64,
+}
+
 /// The summaries of all sites together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
@@ -37,6 +49,40 @@ impl Totals {
             },
             sites: total.sites + 1,
         })
+    }
+
+    /// What they say of the sites' sizes. Where all pairs count they hold the sum of n_p^2, and no size is farther below the
+    /// mean than by sqrt(P - 1) standard deviations (Samuelson, JASA 1968). The sum of 1 / n_p is then largest where one site
+    /// is as small as it can be and the others are equal (Cirtoaje, equal variable theorem).
+    pub(super) fn sizes(&self, pairs: Pairs) -> Sizes {
+        let (mut sites, mut patients) = (self.sites as f64, self.patients as f64);
+        let mut square = match pairs {
+            Pairs::All => 2.0 * self.pairs.total() as f64 + patients,
+            Pairs::PerPatient(_) => f64::INFINITY,
+        };
+        let (mut smallest, mut inverse_sum) = (None, 0.0);
+        while sites > 1.0 {
+            let mean = patients / sites;
+            let deviation = (square / sites - mean * mean).max(0.0).sqrt();
+            let least = mean - deviation * (sites - 1.0).sqrt();
+            if least >= SMALLEST_SITE {
+                let others = mean + deviation / (sites - 1.0).sqrt();
+                return Sizes {
+                    smallest: smallest.unwrap_or(least),
+                    inverse_sum: inverse_sum + 1.0 / least + (sites - 1.0) / others,
+                };
+            }
+            smallest = Some(SMALLEST_SITE);
+            inverse_sum += 1.0 / SMALLEST_SITE;
+            sites -= 1.0;
+            patients -= SMALLEST_SITE;
+            square -= SMALLEST_SITE * SMALLEST_SITE;
+        }
+        let last = patients.max(SMALLEST_SITE);
+        Sizes {
+            smallest: smallest.unwrap_or(last),
+            inverse_sum: inverse_sum + 1.0 / last,
+        }
     }
 
     /// The totals under which a `part` of a site's patients weighs as much as the `whole` site does under
@@ -82,5 +128,55 @@ pub fn summarise(labels: &Labels, pairs: Pairs, seed: Seed) -> Summary {
     Summary {
         patients: labels.patients() as u64,
         pairs,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_say_how_small_sites_can_be() {
+        let wanted = |sizes: &[u64]| {
+            let pairs = sizes.iter().map(|size| size * (size - 1) / 2).sum();
+            let totals = Totals {
+                patients: sizes.iter().sum(),
+                pairs: PairCounts {
+                    similar: pairs,
+                    dissimilar: 0,
+                },
+                sites: sizes.len() as u64,
+            };
+            let inverse_sum: f64 = sizes.iter().map(|size| 1.0 / *size as f64).sum();
+            let smallest = *sizes.iter().min().unwrap() as f64;
+            for pairs in [Pairs::All, Pairs::PerPatient(3)] {
+                let found = totals.sizes(pairs);
+                assert!(found.smallest <= smallest + 1e-9, "{sizes:?} {found:?}");
+                assert!(
+                    found.inverse_sum >= inverse_sum - 1e-9,
+                    "{sizes:?} {found:?}"
+                );
+            }
+            let found = totals.sizes(Pairs::All);
+            [found.smallest / smallest, found.inverse_sum / inverse_sum]
+        };
+        // One site, two sites, equal ones and one that is smaller than equal others are known.
+        for sizes in [vec![7], vec![900, 11], vec![50; 4], vec![40, 90, 90, 90]] {
+            for ratio in wanted(&sizes) {
+                assert!((ratio - 1.0).abs() < 1e-6, "{sizes:?} {ratio}");
+            }
+        }
+        let [smallest, inverse_sum] = wanted(&[303, 294, 123, 200]);
+        assert!(
+            smallest > 0.8 && inverse_sum < 1.1,
+            "{smallest} {inverse_sum}"
+        );
+        let [smallest, inverse_sum] = wanted(&[1000, 10, 10]);
+        assert!(
+            smallest > 0.19 && inverse_sum < 3.0,
+            "{smallest} {inverse_sum}"
+        );
+        wanted(&[2, 2, 2, 5000]);
+        wanted(&[2, 3]);
     }
 }
