@@ -18,7 +18,7 @@ use protocol::failure::Failure;
 use protocol::name::{NameError, OperatorName, SiteName};
 use protocol::result::RunResult;
 use protocol::study::DraftError;
-use report::{FolderError, PendingFolder, Replace, ReportError};
+use report::{AskedAbout, FolderError, PendingFolder, Replace, ReportError, Said};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -229,7 +229,7 @@ fn leave(
     agents::show_problems(home, files);
     let truth = match plan.data {
         Some(_) => None,
-        None => report::truth(&result),
+        None => report::said(&result, AskedAbout::default()).and_then(Said::truth),
     };
     result.notes.extend(truth);
     let folder = match result.has_model() {

@@ -10,6 +10,7 @@ use protocol::method::cluster::asking;
 use protocol::method::cluster::settings::ClusterSettings;
 use protocol::name::RunId;
 use protocol::result::RunResult;
+use report::{AskedAbout, Said};
 
 /// Groups cannot be looked for by a run.
 #[derive(Debug, thiserror::Error)]
@@ -41,7 +42,12 @@ pub async fn cluster(arguments: &cli::JobCluster) -> Result<Asked, OperatorError
             })
         })
         .await?;
-    let answer = watched.result.as_ref().and_then(report::groups);
+    let said = watched.result.as_ref();
+    let said = said.and_then(|result| report::said(result, AskedAbout::default()));
+    let answer = said.and_then(|said| match said {
+        Said::Clusters(text) => Some(text),
+        Said::Truth(_) | Said::Similar(_) => None,
+    });
     Ok(Asked {
         run,
         watched,

@@ -12,7 +12,7 @@ use protocol::method::neighbours::asking;
 use protocol::method::neighbours::settings::{self, NeighboursSettings};
 use protocol::name::RunId;
 use protocol::result::RunResult;
-use report::{AlikeElsewhere, AskedAbout};
+use report::{AlikeElsewhere, AskedAbout, Said};
 use std::path::{Path, PathBuf};
 
 /// A question about who is alike that cannot be asked, or whose answer cannot be written.
@@ -65,7 +65,10 @@ pub async fn similar(arguments: &cli::JobSimilar) -> Result<Asked, OperatorError
         values: &values,
     };
     let answer = watched.result.as_ref();
-    let answer = answer.and_then(|result| report::alike(result, of));
+    let answer = answer.and_then(|result| match report::said(result, of)? {
+        Said::Similar(answer) => Some(answer),
+        Said::Truth(_) | Said::Clusters(_) => None,
+    });
     let answer = answer
         .map(|answer| answer_text(arguments, &answer))
         .transpose()?;

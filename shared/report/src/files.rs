@@ -1,5 +1,6 @@
 //! `result.json`: all of a run that a machine may ask.
 
+use crate::cohort::CohortEntry;
 use crate::words::moment;
 use protocol::cohort::MissingShare;
 use protocol::job::Job;
@@ -14,10 +15,12 @@ use std::io;
 const SCHEMA_VERSION: u32 = 1;
 
 #[derive(Serialize)]
-struct ResultFile<'r> {
+struct ResultFile<'r, M> {
     schema_version: u32,
     run: &'r str,
     job: String,
+    /// None where the job holds places of patients.
+    job_text: Option<&'r str>,
     method: &'static str,
     operator: Option<&'r str>,
     status: &'static str,
@@ -43,6 +46,7 @@ struct ResultFile<'r> {
     heard_as_totals: u32,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     missing: Vec<MissingEntry<'r>>,
+    cohort: CohortEntry<'r>,
     classes: Vec<String>,
     sites: Vec<SiteEntry<'r>>,
     /// Of patients whom the model was learnt without.
@@ -55,6 +59,8 @@ struct ResultFile<'r> {
     selection: Vec<SelectionEntry>,
     features: Vec<FeatureEntry<'r>>,
     dropped_features: &'r [String],
+    /// What the method learned; none where it learned nothing.
+    model: Option<M>,
     notes: &'r [String],
     files: Vec<&'r str>,
 }
@@ -141,7 +147,7 @@ pub(crate) struct FeatureEntry<'r> {
     pub(crate) missing_share: f64,
 }
 
-/// What a method adds to the file; what it has not is empty.
+/// What a method adds to the keys that methods share; what it has not is empty.
 #[derive(Default)]
 pub(crate) struct Learnt<'r> {
     pub(crate) course: Course,
@@ -158,9 +164,9 @@ pub(crate) struct Learnt<'r> {
 
 /// The file; beside it lie `files` of the method.
 pub(crate) fn result_json(
-    result: &RunResult,
-    job: &Job,
+    (result, job): (&RunResult, &Job),
     learnt: Learnt<'_>,
+    model: Option<impl Serialize>,
     files: &[&str],
 ) -> io::Result<Vec<u8>> {
     let importance = scores::pooled_importance(result);
@@ -172,6 +178,8 @@ pub(crate) fn result_json(
         submitted: result.times.submitted.and_then(moment),
         began: result.times.began.and_then(moment),
         ended: result.times.ended.and_then(moment),
+        job_text: (job.method.needs().queries == 0).then_some(result.job.as_str()),
+        cohort: CohortEntry::new(job),
         classes: job.cohort.outcome.kind.classes(),
         files: [&["result.json", "report.html"], files].concat(),
         run: result.run.as_str(),
@@ -217,9 +225,15 @@ pub(crate) fn result_json(
         selection: learnt.selection,
         features: learnt.features,
         dropped_features: learnt.dropped,
+        model,
         notes: &result.notes,
     };
-    let mut text = serde_json::to_vec_pretty(&file)?;
+    json(&file)
+}
+
+/// A file of JSON.
+pub(crate) fn json(content: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut text = serde_json::to_vec_pretty(content)?;
     text.push(b'\n');
     Ok(text)
 }

@@ -2,6 +2,7 @@
 //! that a clinician can read.
 
 mod alike;
+mod cohort;
 mod estimates;
 mod exits;
 mod figures;
@@ -33,6 +34,7 @@ pub use groups::{
 pub use lead::lead;
 pub use listing::{runs_json, runs_table};
 pub use love::{LovePoint, love};
+pub use method::Said;
 pub use npy::npy;
 pub use page::{Part, Shares, Table, sheet};
 pub use plots::{Curve, against, survival, survival_by};
@@ -72,24 +74,12 @@ pub struct LocalFigure {
     pub caption: &'static str,
 }
 
-/// What a run on synthetic patients found, beside the truth, which for them is known; none where its method cannot tell.
+/// What a run says to whoever waits for it, of these patients if it is about patients; none where its method has nothing to say, or its job
+/// cannot be read.
 #[must_use]
-pub fn truth(result: &RunResult) -> Option<String> {
-    method::truth(result)
-}
-
-/// What a run says of who is alike to these patients; none where it asked no such thing, or its job cannot be read.
-#[must_use]
-pub fn alike(result: &RunResult, of: AskedAbout<'_>) -> Option<AlikeElsewhere> {
+pub fn said(result: &RunResult, of: AskedAbout<'_>) -> Option<Said> {
     let job = Job::parse_for_one(&result.job).ok()?;
-    method::alike(result, &job, of)
-}
-
-/// Which groups the patients of a run fall into, in words; none where it looked for none, or its job cannot be read.
-#[must_use]
-pub fn groups(result: &RunResult) -> Option<String> {
-    let job = Job::parse_for_one(&result.job).ok()?;
-    method::groups(result, &job)
+    method::said(result, &job, of)
 }
 
 /// Writes `result.json`, `report.html` and the files of the run's method into `folder`, which must exist.
@@ -127,13 +117,9 @@ pub fn write_with(
         path: folder.join("result.json"),
         source: io::Error::other(problems),
     })?;
-    let learnt = method::learnt(result);
     let own = method::files(result, &job);
     let names: Vec<&str> = own.iter().map(|(name, _)| *name).collect();
-    put(
-        "result.json",
-        files::result_json(result, &job, learnt, &names),
-    )?;
+    put("result.json", method::result_json(result, &job, &names))?;
     for (name, bytes) in own {
         put(name, bytes)?;
     }

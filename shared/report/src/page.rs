@@ -24,7 +24,7 @@ pub(crate) fn html(
     let parts = html! {
         (chapters.glance)
         (chapters.features)
-        (tables::notes(result))
+        (tables::notes(result, job))
         @for of in of_patients { (tables::figure(of.title, &of.svg, of.caption)) }
         (chapters.quality)
         (tables::missing(result, job))

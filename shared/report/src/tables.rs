@@ -1,5 +1,7 @@
 //! Tables and figures of a page as every method has them.
 
+use crate::alike::AskedAbout;
+use crate::method::{self, Said};
 use crate::page::Table;
 use crate::words::{kilobytes, minute, percent, sites_in_words};
 use maud::{Markup, PreEscaped, html};
@@ -54,8 +56,9 @@ pub(crate) fn failure(result: &RunResult) -> Markup {
 }
 
 /// What the reader must know, but for the truth of synthetic patients, which stands with the features.
-pub(crate) fn notes(result: &RunResult) -> Markup {
-    let truth = crate::truth(result);
+pub(crate) fn notes(result: &RunResult, job: &Job) -> Markup {
+    let said = method::said(result, job, AskedAbout::default());
+    let truth = said.and_then(Said::truth);
     let notes: Vec<&String> = result
         .notes
         .iter()

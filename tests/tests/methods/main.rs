@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test panics, and says what it found
 
 mod play;
+mod results;
 mod samples;
 mod secrets;
 

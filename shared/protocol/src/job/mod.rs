@@ -5,7 +5,7 @@ mod read;
 use crate::cohort::{CohortSpecification, Grids, Judgements};
 use crate::method::Method;
 use crate::name::SiteName;
-use crate::study::Study;
+use crate::study::{Study, StudyOutcome};
 use privacy::{JobFacts, Permission};
 use similarity::numeric::precision::Precision;
 use std::sync::Arc;
@@ -50,6 +50,13 @@ impl Job {
     #[must_use]
     pub fn opens_study(&self) -> bool {
         matches!(self.method, Method::Card(_))
+    }
+
+    /// Its outcome as its study names it; none of a job without a study.
+    #[must_use]
+    pub fn study_outcome(&self) -> Option<&StudyOutcome> {
+        let mut outcomes = self.study.as_ref()?.outcomes.iter();
+        outcomes.find(|one| one.specification == self.cohort.outcome)
     }
 
     /// Whether it is of one cohort, in one process: nobody is introduced there, and nothing is covered.

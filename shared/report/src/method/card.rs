@@ -4,10 +4,10 @@ mod files;
 mod words;
 
 use super::room::{Reported, usual_title};
-use super::{Chapters, File};
-use crate::alike::{AlikeElsewhere, AskedAbout};
+use super::{Chapters, File, Said};
+use crate::alike::AskedAbout;
 use crate::figures::FigureError;
-use crate::files::Learnt;
+use crate::files::{Learnt, json};
 use crate::tables;
 use crate::words::{figure, listed};
 use maud::{Markup, html};
@@ -17,6 +17,7 @@ use protocol::method::card::model::{Model, OutcomeSummary, Table};
 use protocol::method::card::settings::{CardSettings, Place, levels};
 use protocol::result::RunResult;
 use protocol::study::Study;
+use serde::Serialize;
 use words::{Line, lines, number, rate_in_words};
 
 /// A row of the table: its name, whether it belongs to the row above, and one cell a column.
@@ -53,15 +54,17 @@ impl Reported for Model {
         Learnt::default()
     }
 
-    fn truth(&self) -> Option<String> {
-        None
+    fn model<'r>(
+        &'r self,
+        result: &'r RunResult,
+        job: &'r Job,
+        settings: &'r CardSettings,
+    ) -> Option<impl Serialize> {
+        let (table, study) = (self.table.as_ref()?, job.study.as_deref()?);
+        Some(files::entry(result, study, settings, table))
     }
 
-    fn alike(&self, _: &RunResult, _: &Job, _: AskedAbout<'_>) -> Option<AlikeElsewhere> {
-        None
-    }
-
-    fn groups(&self, _: &RunResult, _: &Job) -> Option<String> {
+    fn said(&self, _: &RunResult, _: &Job, _: &CardSettings, _: AskedAbout<'_>) -> Option<Said> {
         None
     }
 }
@@ -71,7 +74,10 @@ fn files(result: &RunResult, job: &Job, model: &Model) -> Vec<File> {
     match (&model.table, &job.method, &job.study) {
         (Some(table), protocol::method::Method::Card(settings), Some(study)) => vec![
             ("card.csv", files::csv(settings, table)),
-            ("card.json", files::json(result, study, settings, table)),
+            (
+                "card.json",
+                json(&files::entry(result, study, settings, table)),
+            ),
         ],
         _ => Vec::new(),
     }

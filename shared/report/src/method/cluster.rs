@@ -3,20 +3,20 @@
 pub(super) mod answer;
 
 use super::room::{Reported, usual_title};
-use super::{Chapters, File};
-use crate::alike::{AlikeElsewhere, AskedAbout};
+use super::{Chapters, File, Said};
+use crate::alike::AskedAbout;
 use crate::figures::FigureError;
-use crate::files::Learnt;
+use crate::files::{Learnt, json};
 use crate::groups::{GroupScore, group_scores};
 use crate::tables;
 use crate::words::{figure, probability, sites_in_words};
 use answer::{Answer, Group, OneMark, OneTried};
 use maud::{Markup, html};
 use protocol::job::Job;
-use protocol::method::Method;
 use protocol::method::cluster::model::Model;
 use protocol::method::cluster::settings::ClusterSettings;
 use protocol::result::RunResult;
+use serde::Serialize;
 use std::io;
 
 /// Marks of a group that its table shows.
@@ -50,16 +50,23 @@ impl Reported for Model {
         Learnt::default()
     }
 
-    fn truth(&self) -> Option<String> {
-        None
+    fn model<'r>(
+        &'r self,
+        result: &'r RunResult,
+        job: &'r Job,
+        _: &'r ClusterSettings,
+    ) -> Option<impl Serialize> {
+        Some(Answer::new(result, job, self))
     }
 
-    fn alike(&self, _: &RunResult, _: &Job, _: AskedAbout<'_>) -> Option<AlikeElsewhere> {
-        None
-    }
-
-    fn groups(&self, result: &RunResult, job: &Job) -> Option<String> {
-        words(result, job, self)
+    fn said(
+        &self,
+        result: &RunResult,
+        job: &Job,
+        settings: &ClusterSettings,
+        _: AskedAbout<'_>,
+    ) -> Option<Said> {
+        Some(Said::Clusters(words(result, job, settings, self)))
     }
 }
 
@@ -68,7 +75,7 @@ fn files(result: &RunResult, job: &Job, model: &Model) -> Vec<File> {
     let answer = Answer::new(result, job, model);
     vec![
         ("clusters.csv", answer.csv()),
-        ("clusters.json", answer.json()),
+        ("clusters.json", json(&answer)),
     ]
 }
 
@@ -98,16 +105,13 @@ fn chapters(
 }
 
 /// The answer in words: how many groups there are, each of them, and who is in none.
-fn words(result: &RunResult, job: &Job, model: &Model) -> Option<String> {
-    let Method::Cluster(settings) = &job.method else {
-        return None;
-    };
+fn words(result: &RunResult, job: &Job, settings: &ClusterSettings, model: &Model) -> String {
     let answer = Answer::new(result, job, model);
     let groups = answer.groups.iter();
     let groups = groups.map(|group| group.sentence(answer.sites));
     let lines = [lead(&answer, settings)].into_iter().chain(groups);
     let lines: Vec<String> = lines.chain(in_none(&answer)).collect();
-    Some(lines.join("\n"))
+    lines.join("\n")
 }
 
 fn sentences(answer: &Answer, settings: &ClusterSettings) -> Markup {
@@ -299,11 +303,5 @@ impl Answer {
             }
         }
         table.into_inner().map_err(io::Error::other)
-    }
-
-    fn json(&self) -> io::Result<Vec<u8>> {
-        let mut bytes = serde_json::to_vec_pretty(self)?;
-        bytes.push(b'\n');
-        Ok(bytes)
     }
 }

@@ -1,11 +1,11 @@
 //! What a comparison leaves: each similarity beside the Euclidean distance, as a table, a figure and a sentence.
 
 use super::room::{Reported, usual_title};
-use super::{Chapters, File};
-use crate::alike::{AlikeElsewhere, AskedAbout};
+use super::{Chapters, File, Said};
+use crate::alike::AskedAbout;
 use crate::estimates::{Drawn, estimates};
 use crate::figures::FigureError;
-use crate::files::Learnt;
+use crate::files::{Learnt, json};
 use crate::tables;
 use crate::words::{error, percent};
 use maud::{Markup, html};
@@ -116,38 +116,40 @@ impl Reported for Model {
         Learnt::default()
     }
 
-    fn truth(&self) -> Option<String> {
-        None
+    fn model<'r>(
+        &'r self,
+        _: &'r RunResult,
+        job: &'r Job,
+        _: &'r CompareSettings,
+    ) -> Option<impl Serialize> {
+        Some(comparison(job, self))
     }
 
-    fn alike(&self, _: &RunResult, _: &Job, _: AskedAbout<'_>) -> Option<AlikeElsewhere> {
-        None
-    }
-
-    fn groups(&self, _: &RunResult, _: &Job) -> Option<String> {
+    fn said(&self, _: &RunResult, _: &Job, _: &CompareSettings, _: AskedAbout<'_>) -> Option<Said> {
         None
     }
 }
 
 /// `comparison.csv` and `comparison.json`.
 fn files(job: &Job, model: &Model) -> Vec<File> {
-    let rows = model.rows(&job.cohort.outcome.kind);
+    let comparison = comparison(job, model);
+    vec![
+        ("comparison.csv", csv(&comparison.families)),
+        ("comparison.json", json(&comparison)),
+    ]
+}
+
+fn comparison(job: &Job, model: &Model) -> ComparisonFile {
+    let outcome = &job.cohort.outcome.kind;
     let kind = Kind::of(job);
-    let file = || ComparisonFile {
-        sentences: model.sentences(&job.cohort.outcome.kind),
+    let families = model.rows(outcome);
+    ComparisonFile {
+        sentences: model.sentences(outcome),
         neighbours: model.neighbours,
         folds: model.folds,
         majority: majority(model),
-        families: rows.iter().map(|row| entry(row, kind)).collect(),
-    };
-    let json = || -> io::Result<Vec<u8>> {
-        let text = serde_json::to_string_pretty(&file()).map_err(io::Error::other)?;
-        Ok((text + "\n").into_bytes())
-    };
-    vec![
-        ("comparison.csv", csv(&file().families)),
-        ("comparison.json", json()),
-    ]
+        families: families.iter().map(|row| entry(row, kind)).collect(),
+    }
 }
 
 fn entry(row: &Row, kind: Kind) -> FamilyEntry {

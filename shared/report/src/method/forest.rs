@@ -1,8 +1,8 @@
 //! What a run of forests leaves: importance, errors, and the common forest.
 
 use super::room::{Reported, usual_title};
-use super::{Chapters, File};
-use crate::alike::{AlikeElsewhere, AskedAbout};
+use super::{Chapters, File, Said};
+use crate::alike::AskedAbout;
 use crate::figures::FigureError;
 use crate::files::Learnt;
 use crate::quality::{self, Wording};
@@ -16,12 +16,21 @@ use protocol::method::forest::model::Model;
 use protocol::method::forest::settings::{ForestScope, ForestSettings};
 use protocol::result::RunResult;
 use protocol::scores::{self, Judged};
+use serde::Serialize;
 use std::io;
 
 /// What is to be known of the errors.
 const ERRORS: &str = "Every patient is predicted by trees that have not seen it, and by its nearest neighbours at the same site, \
     itself excluded, by their out-of-bag proximity: whatever neighbours a job lists, no tree that has seen an outcome states an \
     error. Counts of errors of the sum over the sites are published in tens.";
+
+/// What the sites grew; the trees themselves are in `forest.bin`.
+#[derive(Serialize)]
+struct ForestEntry {
+    scope: &'static str,
+    /// As the job wants them; `sites` has how many of the common ones each site grew.
+    trees: u32,
+}
 
 impl Reported for Model {
     type Settings = ForestSettings;
@@ -47,15 +56,19 @@ impl Reported for Model {
         learnt(self)
     }
 
-    fn truth(&self) -> Option<String> {
-        None
+    fn model<'r>(
+        &'r self,
+        _: &'r RunResult,
+        _: &'r Job,
+        settings: &'r ForestSettings,
+    ) -> Option<impl Serialize> {
+        Some(ForestEntry {
+            scope: settings.scope.name(),
+            trees: settings.trees,
+        })
     }
 
-    fn alike(&self, _: &RunResult, _: &Job, _: AskedAbout<'_>) -> Option<AlikeElsewhere> {
-        None
-    }
-
-    fn groups(&self, _: &RunResult, _: &Job) -> Option<String> {
+    fn said(&self, _: &RunResult, _: &Job, _: &ForestSettings, _: AskedAbout<'_>) -> Option<Said> {
         None
     }
 }

@@ -11,7 +11,7 @@ mod unpsl;
 
 use crate::alike::{AlikeElsewhere, AskedAbout};
 use crate::figures::FigureError;
-use crate::files::Learnt;
+use crate::files::{self, Learnt};
 use crate::tables;
 pub(crate) use cluster::answer::{Row, rows};
 use maud::{Markup, html};
@@ -35,6 +35,28 @@ pub(crate) struct Chapters {
     pub(crate) quality: Markup,
     /// How the computation went.
     pub(crate) course: Markup,
+}
+
+/// What a run says to whoever waits for it.
+#[derive(Debug)]
+pub enum Said {
+    /// Of synthetic patients what was found, compared with the truth.
+    Truth(String),
+    /// The patients at the hospitals who are similar to those of a query.
+    Similar(AlikeElsewhere),
+    /// The clusters of patients, in words.
+    Clusters(String),
+}
+
+impl Said {
+    /// What was found of synthetic patients.
+    #[must_use]
+    pub fn truth(self) -> Option<String> {
+        match self {
+            Self::Truth(text) => Some(text),
+            Self::Similar(_) | Self::Clusters(_) => None,
+        }
+    }
 }
 
 /// A file's name, and its bytes or why there are none.
@@ -67,27 +89,23 @@ macro_rules! registry {
             }
         }
 
-        /// What the method adds to `result.json`.
-        pub(crate) fn learnt(result: &RunResult) -> Learnt<'_> {
-            match &result.model {
-                $(Some(Model::$Name(model)) => model.learnt(),)*
-                None => Learnt::default(),
+        /// `result.json`; beside it lie `files` of the method.
+        pub(crate) fn result_json(result: &RunResult, job: &Job, files: &[&str]) -> io::Result<Vec<u8>> {
+            match (&result.model, &job.method) {
+                $((Some(Model::$Name(model)), Method::$Name(settings)) => {
+                    let entry = model.model(result, job, settings);
+                    files::result_json((result, job), model.learnt(), entry, files)
+                })*
+                (Some(_) | None, _) => files::result_json((result, job), Learnt::default(), None::<()>, files),
             }
         }
 
-        /// What a run says of synthetic patients compared with the truth, where the method can say it.
-        pub(crate) fn truth(result: &RunResult) -> Option<String> {
-            match result.model.as_ref()? { $(Model::$Name(model) => model.truth(),)* }
-        }
-
-        /// Who is alike to these patients, where the run asked that.
-        pub(crate) fn alike(result: &RunResult, job: &Job, of: AskedAbout<'_>) -> Option<AlikeElsewhere> {
-            match result.model.as_ref()? { $(Model::$Name(model) => model.alike(result, job, of),)* }
-        }
-
-        /// Which groups patients fall into, in words, where the run looked for some.
-        pub(crate) fn groups(result: &RunResult, job: &Job) -> Option<String> {
-            match result.model.as_ref()? { $(Model::$Name(model) => model.groups(result, job),)* }
+        /// What a run says to whoever waits for it, of these patients if it is about patients.
+        pub(crate) fn said(result: &RunResult, job: &Job, of: AskedAbout<'_>) -> Option<Said> {
+            match (&result.model, &job.method) {
+                $((Some(Model::$Name(model)), Method::$Name(settings)) => model.said(result, job, settings, of),)*
+                (Some(_) | None, _) => None,
+            }
         }
     };
 }

@@ -1,17 +1,17 @@
 //! What a run that asks who is alike leaves: the answer as a table, and as a page.
 
 use super::room::{Reported, usual_title};
-use super::{Chapters, File};
+use super::{Chapters, File, Said};
 use crate::alike::{AlikeElsewhere, AskedAbout, HOW};
 use crate::figures::FigureError;
-use crate::files::Learnt;
+use crate::files::{Learnt, json};
 use crate::tables;
 use maud::{Markup, PreEscaped, html};
 use protocol::job::Job;
 use protocol::method::neighbours::model::Model;
 use protocol::method::neighbours::settings::NeighboursSettings;
 use protocol::result::RunResult;
-use std::io;
+use serde::Serialize;
 
 impl Reported for Model {
     type Settings = NeighboursSettings;
@@ -37,16 +37,23 @@ impl Reported for Model {
         Learnt::default()
     }
 
-    fn truth(&self) -> Option<String> {
-        None
+    fn model<'r>(
+        &'r self,
+        result: &'r RunResult,
+        job: &'r Job,
+        _: &'r NeighboursSettings,
+    ) -> Option<impl Serialize> {
+        Some(answer(result, job, self, AskedAbout::default()))
     }
 
-    fn alike(&self, result: &RunResult, job: &Job, of: AskedAbout<'_>) -> Option<AlikeElsewhere> {
-        Some(answer(result, job, self, of))
-    }
-
-    fn groups(&self, _: &RunResult, _: &Job) -> Option<String> {
-        None
+    fn said(
+        &self,
+        result: &RunResult,
+        job: &Job,
+        _: &NeighboursSettings,
+        of: AskedAbout<'_>,
+    ) -> Option<Said> {
+        Some(Said::Similar(answer(result, job, self, of)))
     }
 }
 
@@ -60,8 +67,7 @@ fn answer(result: &RunResult, job: &Job, model: &Model, of: AskedAbout<'_>) -> A
 /// `alike.csv` and `alike.json`, in which patients are numbered as they were asked about.
 fn files(result: &RunResult, job: &Job, model: &Model) -> Vec<File> {
     let answer = answer(result, job, model, AskedAbout::default());
-    let json = || -> io::Result<Vec<u8>> { Ok((answer.json()? + "\n").into_bytes()) };
-    vec![("alike.csv", answer.csv()), ("alike.json", json())]
+    vec![("alike.csv", answer.csv()), ("alike.json", json(&answer))]
 }
 
 fn chapters(result: &RunResult, job: &Job, model: &Model) -> Result<Chapters, FigureError> {

@@ -4,9 +4,9 @@ mod files;
 mod selection;
 mod splines;
 
-use super::File;
 use super::room::{Reported, usual_title};
-use crate::alike::{AlikeElsewhere, AskedAbout};
+use super::{File, Said};
+use crate::alike::AskedAbout;
 use files::files;
 
 use super::Chapters;
@@ -24,6 +24,7 @@ use protocol::method::regression::model::{Coefficient, Family, Model, Sureness, 
 use protocol::method::regression::settings::{REGRESSION_RULE, RegressionSettings, WEIGHTED_RULE};
 use protocol::result::RunResult;
 use protocol::scores::{self, Judged};
+use serde::Serialize;
 
 /// What is to be known of the errors.
 const ERRORS: &str = "In sample: the patients who are judged are those that the regression was fitted to, and neighbours are \
@@ -58,15 +59,22 @@ impl Reported for Model {
         learnt(self)
     }
 
-    fn truth(&self) -> Option<String> {
-        None
+    fn model<'r>(
+        &'r self,
+        _: &'r RunResult,
+        _: &'r Job,
+        _: &'r RegressionSettings,
+    ) -> Option<impl Serialize> {
+        files::entry(self)
     }
 
-    fn alike(&self, _: &RunResult, _: &Job, _: AskedAbout<'_>) -> Option<AlikeElsewhere> {
-        None
-    }
-
-    fn groups(&self, _: &RunResult, _: &Job) -> Option<String> {
+    fn said(
+        &self,
+        _: &RunResult,
+        _: &Job,
+        _: &RegressionSettings,
+        _: AskedAbout<'_>,
+    ) -> Option<Said> {
         None
     }
 }

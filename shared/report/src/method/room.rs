@@ -1,11 +1,12 @@
 //! What each method says of itself in a report. No default bodies: a method that has nothing to say says so.
 
-use super::{Chapters, File};
-use crate::alike::{AlikeElsewhere, AskedAbout};
+use super::{Chapters, File, Said};
+use crate::alike::AskedAbout;
 use crate::figures::FigureError;
 use crate::files::Learnt;
 use protocol::job::Job;
 use protocol::result::RunResult;
+use serde::Serialize;
 
 /// What a run of a method has left.
 pub(super) trait Reported {
@@ -29,17 +30,25 @@ pub(super) trait Reported {
     /// The files beside `result.json` and the page.
     fn files(&self, result: &RunResult, job: &Job) -> Vec<File>;
 
-    /// What it adds to `result.json`.
+    /// What it adds to the keys of `result.json` that methods share.
     fn learnt(&self) -> Learnt<'_>;
 
-    /// What it says of synthetic patients compared with the truth, where it can.
-    fn truth(&self) -> Option<String>;
+    /// The key `model` of `result.json`: numbers that are in the method's own files. None where nothing was learned.
+    fn model<'r>(
+        &'r self,
+        result: &'r RunResult,
+        job: &'r Job,
+        settings: &'r Self::Settings,
+    ) -> Option<impl Serialize>;
 
-    /// Who is alike to these patients, where that was asked.
-    fn alike(&self, result: &RunResult, job: &Job, of: AskedAbout<'_>) -> Option<AlikeElsewhere>;
-
-    /// Which groups patients fall into, in words, where some were looked for.
-    fn groups(&self, result: &RunResult, job: &Job) -> Option<String>;
+    /// What it says to whoever waits for the run, of these patients if it is about patients.
+    fn said(
+        &self,
+        result: &RunResult,
+        job: &Job,
+        settings: &Self::Settings,
+        of: AskedAbout<'_>,
+    ) -> Option<Said>;
 }
 
 /// The title of a page about similar patients.

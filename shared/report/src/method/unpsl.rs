@@ -1,30 +1,29 @@
 //! What a run of UnPSL leaves: the metric, its features, and how the rounds went.
 
+mod files;
 mod right;
 mod truth;
 
 use super::room::{Reported, usual_title};
-use crate::alike::{AlikeElsewhere, AskedAbout};
+use crate::alike::AskedAbout;
 use protocol::method::unpsl::settings::UnpslSettings;
 use truth::truth;
 
-use super::{Chapters, File};
+use super::{Chapters, File, Said};
 use crate::figures::FigureError;
 use crate::files::{FeatureEntry, Learnt, SelectionEntry};
-use crate::npy::npy;
 use crate::quality;
 use crate::rounds;
 use crate::tables::{self, Bar, figure};
 use crate::words::{listed, share};
 use maud::{Markup, html};
-use ndarray::Array2;
 use protocol::assessment::DISTANCE_RULE;
 use protocol::job::Job;
 use protocol::method::unpsl::model::{FeatureResult, Model, SelectionRow};
 use protocol::method::unpsl::settings::form_name;
 use protocol::result::RunResult;
 use protocol::scores::{Judged, PooledTable};
-use std::io;
+use serde::Serialize;
 
 impl Reported for Model {
     type Settings = UnpslSettings;
@@ -43,35 +42,25 @@ impl Reported for Model {
     }
 
     fn files(&self, _: &RunResult, _: &Job) -> Vec<File> {
-        files(self)
+        files::files(self)
     }
 
     fn learnt(&self) -> Learnt<'_> {
         learnt(self)
     }
 
-    fn truth(&self) -> Option<String> {
-        truth(self)
+    fn model<'r>(
+        &'r self,
+        _: &'r RunResult,
+        _: &'r Job,
+        _: &'r UnpslSettings,
+    ) -> Option<impl Serialize> {
+        files::entry(self)
     }
 
-    fn alike(&self, _: &RunResult, _: &Job, _: AskedAbout<'_>) -> Option<AlikeElsewhere> {
-        None
+    fn said(&self, _: &RunResult, _: &Job, _: &UnpslSettings, _: AskedAbout<'_>) -> Option<Said> {
+        truth(self).map(Said::Truth)
     }
-
-    fn groups(&self, _: &RunResult, _: &Job) -> Option<String> {
-        None
-    }
-}
-
-/// `rounds.csv`; `metric.npy`, the same as `metric.csv`, and `features.csv` where a round closed.
-fn files(model: &Model) -> Vec<File> {
-    let mut files = vec![("rounds.csv", rounds_csv(model))];
-    if let Some(metric) = &model.metric {
-        files.push(("metric.npy", Ok(npy(metric))));
-        files.push(("metric.csv", metric_csv(model, metric)));
-        files.push(("features.csv", features_csv(model)));
-    }
-    files
 }
 
 /// What `result.json` says of it.
@@ -357,73 +346,4 @@ fn selection(model: &Model) -> Markup {
             }
         }
     }
-}
-
-fn rounds_csv(model: &Model) -> io::Result<Vec<u8>> {
-    let mut table = csv::Writer::from_writer(Vec::new());
-    table.write_record([
-        "round",
-        "objective",
-        "left",
-        "residual",
-        "primal_residual",
-        "dual_residual",
-        "penalty",
-        "metric_norm",
-        "dual_norm",
-        "seconds",
-    ])?;
-    let cell = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
-    for row in &model.rounds {
-        table.write_record([
-            row.round.to_string(),
-            cell(row.objective),
-            cell(row.left),
-            cell(row.residual),
-            cell(row.primal_residual),
-            cell(row.dual_residual),
-            cell(row.penalty),
-            cell(row.metric_norm),
-            cell(row.dual_norm),
-            row.seconds.to_string(),
-        ])?;
-    }
-    table.into_inner().map_err(io::Error::other)
-}
-
-/// W: a row a feature, by its name, and the columns w1 to wm.
-fn metric_csv(model: &Model, metric: &Array2<f64>) -> io::Result<Vec<u8>> {
-    let mut table = csv::Writer::from_writer(Vec::new());
-    let columns = (1..=metric.ncols()).map(|column| format!("w{column}"));
-    table.write_record(std::iter::once("name".to_owned()).chain(columns))?;
-    for (feature, row) in model.features.iter().zip(metric.rows()) {
-        let values = row.into_iter().map(f64::to_string);
-        table.write_record(std::iter::once(feature.name.clone()).chain(values))?;
-    }
-    table.into_inner().map_err(io::Error::other)
-}
-
-fn features_csv(model: &Model) -> io::Result<Vec<u8>> {
-    let mut table = csv::Writer::from_writer(Vec::new());
-    table.write_record([
-        "row",
-        "name",
-        "norm",
-        "selected",
-        "mean",
-        "scale",
-        "missing_share",
-    ])?;
-    for (row, (feature, norm)) in model.features.iter().zip(norms(model)).enumerate() {
-        table.write_record([
-            row.to_string(),
-            feature.name.clone(),
-            norm.to_string(),
-            (norm > 0.0).to_string(),
-            feature.mean.to_string(),
-            feature.scale.to_string(),
-            feature.missing_share.to_string(),
-        ])?;
-    }
-    table.into_inner().map_err(io::Error::other)
 }

@@ -65,6 +65,23 @@ pub enum ForestScope {
     Federated,
 }
 
+impl ForestScope {
+    /// Both, with the names that jobs have for them.
+    const ALL: [(&'static str, Self); 2] = [
+        (Self::Local.name(), Self::Local),
+        (Self::Federated.name(), Self::Federated),
+    ];
+
+    /// As jobs spell it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Federated => "federated",
+        }
+    }
+}
+
 /// By what patients are compared: a kernel of `similarity::compare::proximity::kernel`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proximity {
@@ -137,12 +154,8 @@ pub(crate) fn table(
         ("equal", ClassWeighting::Equal),
         ("balanced", ClassWeighting::Balanced),
     ];
-    let scopes = [
-        ("local", ForestScope::Local),
-        ("federated", ForestScope::Federated),
-    ];
     let scope = section
-        .choice("scope", &scopes)
+        .choice("scope", &ForestScope::ALL)
         .unwrap_or(ForestScope::Local);
     // Every site of a federated forest grows a tree at least.
     let trees_min = match scope {

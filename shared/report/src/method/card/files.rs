@@ -1,7 +1,7 @@
 //! The card of a study, for spreadsheets and machines: the numbers of the page, unrounded.
 
 use super::words::{few, label};
-use protocol::cohort::FeatureKind;
+use crate::cohort::feature_kind;
 use protocol::method::card::model::{Entry, Group, Moments, OutcomeSummary, Table};
 use protocol::method::card::settings::{CardSettings, Place, levels};
 use protocol::result::RunResult;
@@ -85,8 +85,9 @@ fn names(settings: &CardSettings, place: Place) -> (String, String) {
     }
 }
 
+/// `card.json`, and the card in `result.json`.
 #[derive(Serialize)]
-struct CardFile<'c> {
+pub(super) struct CardFile<'c> {
     study: &'c str,
     title: &'c str,
     until: String,
@@ -160,15 +161,15 @@ struct LevelEntry<'c> {
     share: Option<f64>,
 }
 
-pub(super) fn json(
-    result: &RunResult,
-    study: &Study,
-    settings: &CardSettings,
+pub(super) fn entry<'c>(
+    result: &'c RunResult,
+    study: &'c Study,
+    settings: &'c CardSettings,
     table: &Table,
-) -> io::Result<Vec<u8>> {
+) -> CardFile<'c> {
     let outcomes = settings.outcomes.iter().enumerate();
     let features = 0..settings.features.len();
-    let file = CardFile {
+    CardFile {
         study: study.name.as_str(),
         title: &study.title,
         until: study.until.to_string(),
@@ -182,10 +183,7 @@ pub(super) fn json(
         features: features
             .map(|feature| feature_entry(settings, table, feature))
             .collect(),
-    };
-    let mut bytes = serde_json::to_vec_pretty(&file).map_err(io::Error::other)?;
-    bytes.push(b'\n');
-    Ok(bytes)
+    }
 }
 
 fn outcome_entry<'c>(
@@ -259,21 +257,11 @@ fn feature_entry<'c>(
         name: &own.name,
         label: &own.label,
         unit: own.unit(),
-        kind: kind(&own.kind),
+        kind: feature_kind(&own.kind),
         counts_in: levels(&own.kind).map(|_| step),
         groups: settings.places().into_iter().filter_map(cell).collect(),
         differences: outcomes
             .map(|outcome| table.difference(settings, outcome, feature))
             .collect(),
-    }
-}
-
-fn kind(kind: &FeatureKind) -> &'static str {
-    match kind {
-        FeatureKind::Numeric { .. } => "numeric",
-        FeatureKind::Categorical { .. } => "categorical",
-        FeatureKind::Ordinal { .. } => "ordinal",
-        FeatureKind::Binary { .. } => "binary",
-        FeatureKind::Age { .. } => "age",
     }
 }

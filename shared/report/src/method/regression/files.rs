@@ -1,18 +1,21 @@
 //! The files of a regression, for machines.
 
+use crate::files::json;
 use crate::method::File;
-use protocol::method::regression::model::{Criterion, Family, Model, Selection, Sureness, Ties};
+use protocol::method::regression::model::{
+    Coefficient, Criterion, Family, Model, Selection, Sureness, Ties,
+};
 use serde::Serialize;
 use std::io;
 
 /// `coefficients.csv` and `regression.json`; of a survival time `proportional_hazards.csv`, of a common baseline `baseline.csv`.
 pub(crate) fn files(model: &Model) -> Vec<File> {
-    if model.coefficients.is_empty() {
+    let Some(entry) = entry(model) else {
         return Vec::new();
-    }
+    };
     let mut files = vec![
-        ("coefficients.csv", coefficients_csv(model)),
-        ("regression.json", regression_json(model)),
+        ("coefficients.csv", coefficients_csv(&entry.coefficients)),
+        ("regression.json", json(&entry)),
     ];
     if model.is_survival() {
         files.push(("proportional_hazards.csv", hazards_csv(model)));
@@ -23,9 +26,9 @@ pub(crate) fn files(model: &Model) -> Vec<File> {
     files
 }
 
-fn coefficients_csv(model: &Model) -> io::Result<Vec<u8>> {
+fn coefficients_csv(coefficients: &[CoefficientEntry<'_>]) -> io::Result<Vec<u8>> {
     let mut table = csv::Writer::from_writer(Vec::new());
-    let has_weights = model.coefficients.iter().any(|one| one.weight.is_some());
+    let has_weights = coefficients.iter().any(|one| one.weight.is_some());
     let mut header = vec![
         "column",
         "coefficient",
@@ -37,28 +40,18 @@ fn coefficients_csv(model: &Model) -> io::Result<Vec<u8>> {
     ];
     header.extend(has_weights.then_some("weight"));
     table.write_record(header)?;
-    for one in &model.coefficients {
-        let sure = |number: fn(&Sureness) -> f64| match &one.sureness {
-            Some(sure) => format!("{:?}", number(sure)),
-            None => String::new(),
-        };
+    let cell = |number: Option<f64>| number.map_or_else(String::new, |one| format!("{one:?}"));
+    for one in coefficients {
         let mut record = vec![
-            one.name.clone(),
-            match &one.sureness {
-                Some(_) => format!("{:?}", one.value),
-                None => String::new(),
-            },
-            sure(|sure| sure.standard_error),
-            sure(|sure| sure.low),
-            sure(|sure| sure.high),
-            sure(|sure| sure.p),
-            one.step.to_string(),
+            one.column.to_owned(),
+            cell(one.coefficient),
+            cell(one.standard_error),
+            cell(one.low),
+            cell(one.high),
+            cell(one.p),
+            one.standard_deviation.to_string(),
         ];
-        let weight = || {
-            one.weight
-                .map_or_else(String::new, |one| format!("{one:?}"))
-        };
-        record.extend(has_weights.then(weight));
+        record.extend(has_weights.then(|| cell(one.weight)));
         table.write_record(record)?;
     }
     table.into_inner().map_err(io::Error::other)
@@ -89,7 +82,7 @@ fn baseline_csv(model: &Model) -> io::Result<Vec<u8>> {
 
 /// The regression, for machines.
 #[derive(Serialize)]
-struct RegressionFile<'m> {
+pub(super) struct RegressionFile<'m> {
     family: &'static str,
     baseline: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,12 +97,66 @@ struct RegressionFile<'m> {
     converged: bool,
     steps: u32,
     evaluations: u32,
+    coefficients: Vec<CoefficientEntry<'m>>,
     features: Vec<TestEntry<'m>>,
+    /// Of a survival time whether effects change with time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    proportional_hazards: Vec<HazardTestEntry<'m>>,
+    /// Of a common baseline.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    baseline_hazards: Vec<HazardEntry>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     splines: Vec<SplineEntry<'m>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     selection: Option<SelectionEntry<'m>>,
     remarks: &'m [String],
+}
+
+/// A column of the design. Nothing is published of a coefficient whose error is unknown.
+#[derive(Serialize)]
+struct CoefficientEntry<'m> {
+    column: &'m str,
+    coefficient: Option<f64>,
+    standard_error: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+    p: Option<f64>,
+    standard_deviation: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weight: Option<f64>,
+}
+
+impl<'m> CoefficientEntry<'m> {
+    fn new(one: &'m Coefficient) -> Self {
+        let sure = |number: fn(&Sureness) -> f64| one.sureness.as_ref().map(number);
+        Self {
+            column: &one.name,
+            coefficient: one.sureness.as_ref().map(|_| one.value),
+            standard_error: sure(|sure| sure.standard_error),
+            low: sure(|sure| sure.low),
+            high: sure(|sure| sure.high),
+            p: sure(|sure| sure.p),
+            standard_deviation: one.step,
+            weight: one.weight,
+        }
+    }
+}
+
+/// Whether the effect of a feature changes with time; none stands for all features together.
+#[derive(Serialize)]
+struct HazardTestEntry<'m> {
+    feature: Option<&'m str>,
+    chi_squared: f64,
+    degrees: usize,
+    p: f64,
+}
+
+/// The common baseline hazard in an interval of time.
+#[derive(Serialize)]
+struct HazardEntry {
+    from: f64,
+    until: f64,
+    hazard: f64,
 }
 
 /// A feature's natural cubic spline.
@@ -167,8 +214,12 @@ struct TestEntry<'m> {
     p: f64,
 }
 
-fn regression_json(model: &Model) -> io::Result<Vec<u8>> {
-    let file = RegressionFile {
+/// None where nothing was fitted.
+pub(super) fn entry(model: &Model) -> Option<RegressionFile<'_>> {
+    if model.coefficients.is_empty() {
+        return None;
+    }
+    Some(RegressionFile {
         family: match model.family {
             Family::Linear => "linear",
             Family::Logistic => "logistic",
@@ -197,6 +248,13 @@ fn regression_json(model: &Model) -> io::Result<Vec<u8>> {
         converged: model.converged,
         steps: model.steps,
         evaluations: model.evaluations,
+        coefficients: model
+            .coefficients
+            .iter()
+            .map(CoefficientEntry::new)
+            .collect(),
+        proportional_hazards: hazard_tests(model),
+        baseline_hazards: baseline_hazards(model),
         features: model
             .features
             .iter()
@@ -217,6 +275,24 @@ fn regression_json(model: &Model) -> io::Result<Vec<u8>> {
             .collect(),
         selection: model.selection.as_ref().map(SelectionEntry::of),
         remarks: &model.remarks,
-    };
-    serde_json::to_vec_pretty(&file).map_err(io::Error::other)
+    })
+}
+
+fn hazard_tests(model: &Model) -> Vec<HazardTestEntry<'_>> {
+    let tests = model.proportionality.iter().map(|test| HazardTestEntry {
+        feature: test.term.as_deref(),
+        chi_squared: test.chi_squared,
+        degrees: test.degrees,
+        p: test.p,
+    });
+    tests.collect()
+}
+
+fn baseline_hazards(model: &Model) -> Vec<HazardEntry> {
+    let steps = model.baseline.iter().map(|step| HazardEntry {
+        from: step.from,
+        until: step.until,
+        hazard: step.hazard,
+    });
+    steps.collect()
 }
