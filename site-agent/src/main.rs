@@ -243,8 +243,16 @@ fn tell_lowered(lowered: &[String]) -> Result<(), SayError> {
 fn check(arguments: &cli::DataCheck) -> Result<Exit, Ended> {
     let config = SiteConfig::open(&arguments.config)?;
     let cell_min = config.policy.rules().cell_min;
-    let check = source::check(&config.source, &job(&arguments.job)?, cell_min);
+    let job = job(&arguments.job)?;
+    let check = source::check(&config.source, &job, cell_min);
     say(&check)?;
+    let undeclared = source::undeclared_units(&config.source, &job.cohort.features);
+    if !undeclared.is_empty() {
+        say(&format!(
+            "note: no unit in site.toml for {}: `study approve` needs it, or --confirm-units",
+            undeclared.join(", ")
+        ))?;
+    }
     if let Some(named) = &arguments.write_dictionary
         && check.was_read()
     {

@@ -190,6 +190,9 @@ fn a_file_that_is_no_such_table_is_told_in_one_sentence() {
     );
     assert!(one(b"\xff\xfei\0d\0").contains("UTF-16"));
     assert!(one(b"\x1f\x8b\x08\x00").contains("compressed"));
+    assert!(one(b"PK\x03\x04\x14\x00").contains("an Excel or ZIP file"));
+    assert!(one(b"\xd0\xcf\x11\xe0\xa1").contains("save the sheet as CSV"));
+    assert!(one(b"PAR1\x15\x04").contains("a Parquet file"));
     assert!(one(b"id,\xe4ge\n").contains("not UTF-8"));
     let broken = [GOOD.as_bytes(), b"a9,\xff\xfe,200,M,,low,1,1,x\n"].concat();
     let broken = one(&broken);

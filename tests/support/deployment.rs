@@ -139,7 +139,14 @@ impl Deployment {
         let known = wire::jobs::study(&self.home.join(&file)).expect("the study");
         for site in known.roster() {
             let config = format!("{site}.toml");
-            let approving = ["study", "approve", "--config", &config, &file];
+            let approving = [
+                "study",
+                "approve",
+                "--confirm-units",
+                "--config",
+                &config,
+                &file,
+            ];
             self.home.run(&site_agent(), &approving).must_succeed();
         }
     }

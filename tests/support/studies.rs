@@ -121,6 +121,7 @@ impl Proposed {
                 study: home.write("study.toml", &self.study.text),
             },
             consent: Vec::new(),
+            confirm_units: true,
         };
         approve(&asked, NOW)
     }

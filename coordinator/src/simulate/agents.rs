@@ -207,7 +207,7 @@ impl Agents {
         for (site, _) in files {
             let mut command = Command::new(&self.program);
             command
-                .args(["study", "approve", "--config"])
+                .args(["study", "approve", "--confirm-units", "--config"])
                 .arg(folder(&self.home, site).join("site.toml"))
                 .arg(study);
             let (program, site) = (self.program.clone(), site.to_string());

@@ -43,6 +43,9 @@ pub struct StudyApprove {
     /// Consent files of hospitals, from their `study consent`
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub consent: Vec<PathBuf>,
+    /// Confirm that columns without a unit in site.toml are in the study's units
+    #[arg(long)]
+    pub confirm_units: bool,
 }
 
 /// `study consent`.

@@ -134,6 +134,14 @@ fn header<R: Read>(
     if start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff") {
         return Err(stop("text in UTF-16", "text in UTF-8"));
     }
+    let office: [&[u8]; 2] = [b"PK\x03\x04", b"\xd0\xcf\x11\xe0"];
+    if office.iter().any(|mark| start.starts_with(mark)) {
+        let wanted = "text: save the sheet as CSV in UTF-8";
+        return Err(stop("an Excel or ZIP file", wanted));
+    }
+    if start.starts_with(b"PAR1") {
+        return Err(stop("a Parquet file", "kind = \"parquet\" for it, or text"));
+    }
     if start.starts_with(b"\x1f\x8b") {
         return Err(stop("a compressed file", "a name that ends in .gz for it"));
     }

@@ -44,6 +44,7 @@ pub use parquet::snapshot;
 pub use patients::Patients;
 pub use problem::{CohortProblem, CohortProblems, Rows};
 pub use summary::{ColumnSummary, Content};
+pub use value::undeclared_units;
 
 use crate::config::{SourceConfig, SourceKind};
 use intake::Intake;

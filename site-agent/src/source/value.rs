@@ -210,6 +210,29 @@ impl Mismatch {
     }
 }
 
+/// The features in a unit of which a source declares none, each with that unit: a number in another unit would pass as
+/// one in this.
+#[must_use]
+pub fn undeclared_units(source: &SourceConfig, features: &[Feature]) -> Vec<String> {
+    let declares = |name: &str| {
+        source
+            .columns
+            .get(name)
+            .is_some_and(|one| one.unit.is_some())
+    };
+    let undeclared = features.iter().filter_map(|feature| match &feature.kind {
+        FeatureKind::Numeric { unit, .. } if !unit.is_empty() && !declares(&feature.name) => {
+            Some(format!("{} ({unit})", feature.name))
+        }
+        FeatureKind::Numeric { .. }
+        | FeatureKind::Categorical { .. }
+        | FeatureKind::Ordinal { .. }
+        | FeatureKind::Binary { .. }
+        | FeatureKind::Age { .. } => None,
+    });
+    undeclared.collect()
+}
+
 /// Factor and offset from the site's unit to the job's; none needed but of numbers.
 pub(super) fn conversion_of(
     feature: &Feature,

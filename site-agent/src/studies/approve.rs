@@ -103,7 +103,7 @@ pub fn approve(asked: &StudyApprove, now: Timestamp) -> Result<SignedApproval, S
     let consents = asked.consent.iter().map(|path| Given::read(path, &study));
     let consents = consents.collect::<Result<Vec<_>, _>>()?;
     let known = all(&config.folder, &config.site)?;
-    judge(&config, &study, &known, now)?;
+    judge(&config, &study, &known, now, asked.confirm_units)?;
     let cell_min = config.policy.rules().cell_min;
     let freezing = Freezing {
         source: &config.source,
@@ -219,6 +219,7 @@ fn judge(
     study: &Study,
     known: &[Approved],
     now: Timestamp,
+    units_are_confirmed: bool,
 ) -> Result<(), StudyError> {
     let same = known.iter().find(|one| one.study.name == study.name);
     if let Some(same) = same {
@@ -280,7 +281,23 @@ fn judge(
             format!("{least} or more, as sites_min of this site says"),
         );
     }
-    beyond_the_policy(study, rules)
+    beyond_the_policy(study, rules)?;
+    judge_units(config, study, units_are_confirmed)
+}
+
+/// Whether the numbers of this site are in known units: a site declares them, or whoever approves confirms them.
+fn judge_units(config: &SiteConfig, study: &Study, confirmed: bool) -> Result<(), StudyError> {
+    let undeclared = source::undeclared_units(&config.source, &study.features);
+    if undeclared.is_empty() || confirmed {
+        return Ok(());
+    }
+    Err(StudyError::Refused {
+        what: "units",
+        found: format!("no unit in site.toml for {}", undeclared.join(", ")),
+        wanted:
+            "unit = \"...\" of each column, or --confirm-units if the numbers are in these units"
+                .to_owned(),
+    })
 }
 
 /// Whether this site's policy allows the study's operators, methods and limits: what it refuses beforehand, no run could ask.

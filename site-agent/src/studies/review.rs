@@ -2,6 +2,7 @@
 
 use super::Approved;
 use crate::config::SiteConfig;
+use crate::source;
 use protocol::study::Study;
 use protocol::time::Timestamp;
 use std::fmt;
@@ -66,7 +67,18 @@ impl fmt::Display for Review<'_> {
         }
         writeln!(out, "Features, {}:", study.features.len())?;
         for feature in &study.features {
-            writeln!(out, "  {}: {}", feature.name, feature.label)?;
+            match feature.unit() {
+                "" => writeln!(out, "  {}: {}", feature.name, feature.label)?,
+                unit => writeln!(out, "  {}: {} ({unit})", feature.name, feature.label)?,
+            }
+        }
+        let undeclared = source::undeclared_units(&config.source, &study.features);
+        if !undeclared.is_empty() {
+            writeln!(
+                out,
+                "No unit in site.toml for {}: declare it, or approve with --confirm-units if the numbers are in these units.",
+                undeclared.join(", ")
+            )?;
         }
         write!(out, "Digest of this text: sha256:{}", study.digest())
     }

@@ -50,6 +50,21 @@ fn hospitals(tables: [String; 4], columns: &str, source: &str) -> Deployment {
 
 /// Writes a study that all four approve before their agents start, which say so before and after it is proposed.
 fn approve(deployment: &mut Deployment, outcomes_and_features: &str) {
+    write_study(deployment, outcomes_and_features);
+    for site in SITES {
+        approved(deployment, site, &["--confirm-units"]).must_succeed();
+        deployment.start_agent(site);
+    }
+}
+
+fn approved(deployment: &Deployment, site: &str, options: &[&str]) -> Ran {
+    let config = format!("{site}.toml");
+    let arguments = ["study", "approve", "--config", &config, "table.study.toml"];
+    let arguments = [&arguments, options].concat();
+    deployment.home.run(&site_agent(), &arguments)
+}
+
+fn write_study(deployment: &Deployment, outcomes_and_features: &str) {
     let certificate = |party: &str| wire::fingerprint(&deployment.credentials(party)).unwrap();
     let mut study = format!(
         "name = \"table\"\ntitle = \"Who are the patients?\"\npurpose = \"A test\"\nuntil = \"2099-12-31\"\n\
@@ -67,15 +82,6 @@ fn approve(deployment: &mut Deployment, outcomes_and_features: &str) {
     deployment
         .home
         .write("table.study.toml", &(study + outcomes_and_features));
-    for site in SITES {
-        let config = format!("{site}.toml");
-        let arguments = ["study", "approve", "--config", &config, "table.study.toml"];
-        deployment
-            .home
-            .run(&site_agent(), &arguments)
-            .must_succeed();
-        deployment.start_agent(site);
-    }
 }
 
 fn submit(deployment: &Deployment) -> Ran {
@@ -145,6 +151,35 @@ fn the_card_of_a_study_is_the_table_of_the_pooled_rows() {
     assert_eq!(result["model"], json(&folder.join("card.json")));
     assert_eq!(result["method"], "card");
     assert_eq!(result["status"], "completed");
+}
+
+#[test]
+fn numbers_without_a_unit_need_the_word_of_their_hospital() {
+    let deployment = hospitals(made_up(|_, _| ()), COLUMNS, "patient = \"patient\"\n");
+    write_study(&deployment, MADE_UP);
+    let wanted = [
+        "units: found no unit in site.toml for age (years), cholesterol (mg/dl)",
+        "--confirm-units",
+    ];
+    approved(&deployment, "north", &[]).must_fail(4, &wanted);
+    assert!(!deployment.home.join("sites/north/studies/table").exists());
+    let config = ["--config", "north.toml", "table.study.toml"];
+    let reviewed = [&["study", "review"][..], &config].concat();
+    let review = deployment.home.run(&site_agent(), &reviewed).must_succeed();
+    let said = "No unit in site.toml for age (years), cholesterol (mg/dl)";
+    assert!(review.stdout.contains(said), "{}", review.stdout);
+    // In a unit of which no conversion is known, and then with one.
+    let own = fs::read_to_string(deployment.home.join("north.toml")).unwrap();
+    let units = "[columns.age]\nunit = \"years\"\n[columns.cholesterol]\nunit = \"mmol/l\"\n";
+    deployment
+        .home
+        .write("north.toml", &format!("{own}{units}"));
+    approved(&deployment, "north", &[]).must_fail(3, &["the unit \"mmol/l\""]);
+    let convert = "convert = [{ to = \"mg/dl\", factor = 38.67 }]\n";
+    deployment
+        .home
+        .write("north.toml", &format!("{own}{units}{convert}"));
+    approved(&deployment, "north", &[]).must_succeed();
 }
 
 /// The table is that of the others.
