@@ -39,6 +39,7 @@ pub(crate) struct Chapters {
 
 /// What a run says to whoever waits for it.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // one of a run
 pub enum Said {
     /// Of synthetic patients what was found, compared with the truth.
     Truth(String),
