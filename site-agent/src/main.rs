@@ -248,7 +248,7 @@ fn check(arguments: &cli::DataCheck) -> Result<Exit, Ended> {
     say(&check)?;
     let undeclared = source::undeclared_units(&config.source, &job.cohort.features);
     if !undeclared.is_empty() {
-        say(&format!(
+        say(format_args!(
             "note: no unit in site.toml for {}: `study approve` needs it, or --confirm-units",
             undeclared.join(", ")
         ))?;
