@@ -271,14 +271,6 @@ fn tell(result: &RunResult, folder: Option<&Path>) -> Result<Exit, SayError> {
         }
         ending => say(ending.sentence())?,
     }
-    if let Some(folder) = folder {
-        say(format_args!(
-            "report: {}",
-            folder.join("report.html").display()
-        ))?;
-    }
-    let notes = result.notes.iter();
-    notes.for_each(|note| remark(format_args!("note: {note}")));
-    report::lead(result).iter().try_for_each(say)?;
+    report::say_results(result, folder)?;
     Ok(Exit::of_ending(&result.ending))
 }

@@ -65,15 +65,7 @@ fn run(command: Command) -> Result<Exit, Ended> {
                 }
                 ending => say(ending.sentence())?,
             }
-            if let Some(folder) = ran.folder {
-                say(format_args!(
-                    "report: {}",
-                    folder.join("report.html").display()
-                ))?;
-            }
-            let notes = ran.result.notes.iter();
-            notes.for_each(|note| remark(format_args!("note: {note}")));
-            report::lead(&ran.result).iter().try_for_each(say)?;
+            report::say_results(&ran.result, ran.folder.as_deref())?;
             Ok(Exit::Done)
         }
         Command::Similar(arguments) => said(cases::similar(&arguments)?),

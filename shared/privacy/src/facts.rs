@@ -60,7 +60,7 @@ pub struct SoFar {
 }
 
 impl CohortFacts {
-    /// Patients whom sums are over: minima are about them.
+    /// Patients that sums are over. Minima hold for them.
     pub(crate) fn summed(&self) -> u64 {
         self.judged
             .map_or(self.patients, |judged| judged.min(self.patients))

@@ -1,6 +1,6 @@
 //! The outcome and the features of a run, for machines: names, labels, kinds and units.
 
-use protocol::cohort::{FeatureKind, OutcomeKind};
+use protocol::cohort::OutcomeKind;
 use protocol::job::Job;
 use serde::Serialize;
 
@@ -35,7 +35,7 @@ impl<'j> CohortEntry<'j> {
         let features = job.cohort.features.iter().map(|feature| FeatureEntry {
             name: &feature.name,
             label: &feature.label,
-            kind: feature_kind(&feature.kind),
+            kind: feature.kind.name(),
             unit: feature.unit(),
         });
         Self {
@@ -69,16 +69,5 @@ fn outcome(job: &Job) -> OutcomeEntry<'_> {
         },
         unit,
         horizon: horizon.is_finite().then_some(horizon),
-    }
-}
-
-/// As a study spells it.
-pub(crate) fn feature_kind(kind: &FeatureKind) -> &'static str {
-    match kind {
-        FeatureKind::Numeric { .. } => "numeric",
-        FeatureKind::Categorical { .. } => "categorical",
-        FeatureKind::Ordinal { .. } => "ordinal",
-        FeatureKind::Binary { .. } => "binary",
-        FeatureKind::Age { .. } => "age",
     }
 }

@@ -1,22 +1,36 @@
 //! The answer of a run in the last lines of a terminal.
 
 use crate::method;
+use crate::saying::{SayError, remark, say};
 use protocol::job::Job;
 use protocol::result::RunResult;
+use std::path::Path;
 
 /// Paragraphs that a terminal shows; the page has all.
 const SHOWN: usize = 2;
 
-/// The first paragraphs of the answer on the page of a run, as plain text; nothing of a run that left no page.
-#[must_use]
-pub fn lead(result: &RunResult) -> Vec<String> {
-    let Ok(job) = Job::parse_for_one(&result.job) else {
-        return Vec::new();
-    };
-    match method::chapters(result, &job) {
-        Ok(chapters) if result.has_model() => paragraphs(&chapters.answer.into_string()),
-        Ok(_) | Err(_) => Vec::new(),
+/// Says where the report of an ended run is, what the run could not use, and last its answer.
+///
+/// # Errors
+/// [`SayError`].
+pub fn say_results(result: &RunResult, folder: Option<&Path>) -> Result<(), SayError> {
+    if let Some(folder) = folder {
+        let page = folder.join("report.html");
+        say(format_args!("report: {}", page.display()))?;
     }
+    let notes = result.notes.iter();
+    notes.for_each(|note| remark(format_args!("note: {note}")));
+    lead(result).iter().try_for_each(say)
+}
+
+/// The first paragraphs of the answer on the page of a run, as plain text; nothing of a run that left no page.
+fn lead(result: &RunResult) -> Vec<String> {
+    let job = Job::parse_for_one(&result.job).ok();
+    let job = job.filter(|_| result.has_model());
+    let chapters = job.and_then(|job| method::chapters(result, &job).ok());
+    chapters.map_or_else(Vec::new, |chapters| {
+        paragraphs(&chapters.answer.into_string())
+    })
 }
 
 /// The text of the paragraphs of `page`.

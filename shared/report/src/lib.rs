@@ -31,7 +31,7 @@ pub use folder::{FolderError, PendingFolder, Replace};
 pub use groups::{
     GroupFeature, GroupScore, GroupValues, group_features, group_marks, group_scores, heat_map,
 };
-pub use lead::lead;
+pub use lead::say_results;
 pub use listing::{runs_json, runs_table};
 pub use love::{LovePoint, love};
 pub use method::Said;

@@ -225,28 +225,46 @@ fn features(
 
 /// The cases of one query, a line each.
 fn listed(setting: &Setting, one: &OneQuery) -> String {
-    let (number, sign) = match setting.comparison.is_similarity() {
-        true => ("inner product", -1.0),
-        false => ("distance", 1.0),
+    let header: Vec<&str> = header(setting, one, "near by (its value | the query's)").collect();
+    let ranked = |rank: String, row: Vec<String>| -> Vec<String> {
+        std::iter::once(rank).chain(row).collect()
     };
-    let near_by = "near by (its value | the query's)";
+    let words = header.len() - 2;
+    let names = header.into_iter().map(str::to_owned).collect();
+    let mut rows = vec![ranked(String::new(), names)];
+    rows.extend((1..).zip(&one.cases).map(|(rank, case)| {
+        let rank: u32 = rank;
+        ranked(rank.to_string(), row(setting, case))
+    }));
+    table(&rows, &[words, words + 1, words + 2])
+}
+
+/// The columns of [`row`].
+fn header<'n>(
+    setting: &Setting,
+    one: &OneQuery,
+    near_by: &'n str,
+) -> impl Iterator<Item = &'n str> + use<'n> {
+    let number = match setting.comparison.is_similarity() {
+        true => "inner product",
+        false => "distance",
+    };
     let is_anchored = one.cases.iter().any(|case| case.risk.is_some());
     let risk = is_anchored.then_some("predicted risk");
-    let header = ["", "patient", number].into_iter().chain(risk);
-    let header = header.chain(["outcome", near_by, "most apart by"]);
-    let mut rows = vec![header.map(str::to_owned).collect()];
-    for (rank, case) in (1..).zip(&one.cases) {
-        let mut row = vec![
-            i32::to_string(&rank),
-            case.patient.clone(),
-            four(sign * case.distance),
-        ];
-        row.extend(case.risk.as_ref().map(Risk::cell));
-        row.extend([case.outcome.clone(), near(case), far(case)]);
-        rows.push(row);
-    }
-    let words = 3 + usize::from(is_anchored);
-    table(&rows, &[words, words + 1, words + 2])
+    let header = ["patient", number].into_iter().chain(risk);
+    header.chain(["outcome", near_by, "most apart by"])
+}
+
+/// A case, and what made it near.
+fn row(setting: &Setting, case: &OneCase) -> Vec<String> {
+    let sign = match setting.comparison.is_similarity() {
+        true => -1.0,
+        false => 1.0,
+    };
+    let mut row = vec![case.patient.clone(), four(sign * case.distance)];
+    row.extend(case.risk.as_ref().map(Risk::cell));
+    row.extend([case.outcome.clone(), near(case), far(case)]);
+    row
 }
 
 fn text(setting: &Setting, answer: &Answer) -> String {

@@ -1,5 +1,6 @@
 //! Figures of single patients, which stay at the site.
 
+use ndarray::Array1;
 use report::{Curve, against, survival};
 use similarity::cohort::Outcome;
 use similarity::judge::predicted::Predicted;
@@ -8,6 +9,20 @@ use std::io;
 
 /// Groups of predicted risk.
 const GROUPS: [&str; 3] = ["lowest risk", "middle", "highest risk"];
+
+/// Survival of the patients `rows`, by Kaplan and Meier.
+pub(crate) fn survival_curve(
+    name: String,
+    (time, event): (&Array1<f64>, &Array1<bool>),
+    rows: &[usize],
+) -> Curve {
+    let points = kaplan_meier(time, event, rows.iter().copied());
+    let points = points.iter().map(|point| (point.time, point.share));
+    Curve {
+        name,
+        points: points.collect(),
+    }
+}
 
 /// Survival by predicted risk, or what was observed against what was predicted; none where classes are predicted.
 pub(super) fn figure(
@@ -24,12 +39,9 @@ pub(super) fn figure(
         }
         Outcome::Survival { time, event } => {
             let groups = groups_by_risk(predicted.values(), GROUPS.len());
-            let curve = |(name, members): (&&str, &Vec<usize>)| Curve {
-                name: format!("{name}: {} patients", members.len()),
-                points: kaplan_meier(time, event, members.iter().copied())
-                    .iter()
-                    .map(|point| (point.time, point.share))
-                    .collect(),
+            let curve = |(name, members): (&&str, &Vec<usize>)| {
+                let name = format!("{name}: {} patients", members.len());
+                survival_curve(name, (time, event), members)
             };
             let curves: Vec<Curve> = GROUPS.iter().zip(&groups).map(curve).collect();
             ("survival.svg", survival(&curves))

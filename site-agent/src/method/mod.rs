@@ -10,6 +10,7 @@ mod card;
 mod cluster;
 mod compare;
 mod figures;
+pub(crate) use figures::survival_curve;
 pub mod forest;
 mod held_out;
 mod neighbours;

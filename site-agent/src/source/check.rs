@@ -154,7 +154,7 @@ impl Line {
                 outcome_kind(&job.cohort.outcome.kind),
                 "",
             ),
-            Some(kind) => (summary.name.clone(), feature_kind(kind), unit(kind)),
+            Some(kind) => (summary.name.clone(), kind.name(), kind.unit()),
         };
         let levels = match feature.map(|feature| &feature.kind) {
             Some(FeatureKind::Ordinal { levels }) => Some(levels.clone()),
@@ -225,24 +225,6 @@ fn rounded(number: f64) -> String {
         .parse::<f64>()
         .unwrap_or(number)
         .to_string()
-}
-
-fn unit(kind: &FeatureKind) -> &str {
-    match kind {
-        FeatureKind::Numeric { unit, .. } => unit,
-        FeatureKind::Age { .. } => "years",
-        _ => "",
-    }
-}
-
-fn feature_kind(kind: &FeatureKind) -> &'static str {
-    match kind {
-        FeatureKind::Numeric { .. } => "numeric",
-        FeatureKind::Categorical { .. } => "categorical",
-        FeatureKind::Ordinal { .. } => "ordinal",
-        FeatureKind::Binary { .. } => "binary",
-        FeatureKind::Age { .. } => "age",
-    }
 }
 
 fn outcome_kind(kind: &OutcomeKind) -> &'static str {

@@ -67,10 +67,7 @@ impl fmt::Display for Review<'_> {
         }
         writeln!(out, "Features, {}:", study.features.len())?;
         for feature in &study.features {
-            match feature.unit() {
-                "" => writeln!(out, "  {}: {}", feature.name, feature.label)?,
-                unit => writeln!(out, "  {}: {} ({unit})", feature.name, feature.label)?,
-            }
+            writeln!(out, "  {}: {}", feature.name, feature.label_with_unit())?;
         }
         let undeclared = source::undeclared_units(&config.source, &study.features);
         if !undeclared.is_empty() {

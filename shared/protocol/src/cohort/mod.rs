@@ -219,12 +219,39 @@ impl Feature {
     /// Its unit; empty where it has none.
     #[must_use]
     pub fn unit(&self) -> &str {
-        match &self.kind {
-            FeatureKind::Numeric { unit, .. } => unit,
-            FeatureKind::Age { .. } => "years",
-            FeatureKind::Categorical { .. }
-            | FeatureKind::Ordinal { .. }
-            | FeatureKind::Binary { .. } => "",
+        self.kind.unit()
+    }
+
+    /// Its label, with its unit where it has one.
+    #[must_use]
+    pub fn label_with_unit(&self) -> String {
+        match self.unit() {
+            "" => self.label.clone(),
+            unit => format!("{} ({unit})", self.label),
+        }
+    }
+}
+
+impl FeatureKind {
+    /// As a study spells it.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Numeric { .. } => "numeric",
+            Self::Categorical { .. } => "categorical",
+            Self::Ordinal { .. } => "ordinal",
+            Self::Binary { .. } => "binary",
+            Self::Age { .. } => "age",
+        }
+    }
+
+    /// Its unit; empty where it has none.
+    #[must_use]
+    pub fn unit(&self) -> &str {
+        match self {
+            Self::Numeric { unit, .. } => unit,
+            Self::Age { .. } => "years",
+            Self::Categorical { .. } | Self::Ordinal { .. } | Self::Binary { .. } => "",
         }
     }
 }

@@ -4,9 +4,9 @@ use super::super::{CasesError, shown};
 use super::marks::GroupMarks;
 use super::text::p;
 use super::{Answer, Found};
+use crate::method::survival_curve;
 use report::{Curve, GroupFeature, GroupScore, GroupValues, LocalFigure, Part};
 use similarity::cohort::Outcome;
-use similarity::judge::survival::kaplan_meier;
 use similarity::uses::clusters::{Clustering, Spread, ordered};
 
 /// Rows of the map of patients.
@@ -147,14 +147,8 @@ fn survival(found: &Found<'_>, groups: &Clustering) -> Result<Option<LocalFigure
     };
     let curve = |group: usize| {
         let members = groups.members(group);
-        let points = kaplan_meier(time, event, members.iter().copied());
-        Curve {
-            name: format!("cluster {}, {} patients", group + 1, members.len()),
-            points: points
-                .iter()
-                .map(|point| (point.time, point.share))
-                .collect(),
-        }
+        let name = format!("cluster {}, {} patients", group + 1, members.len());
+        survival_curve(name, (time, event), &members)
     };
     let curves: Vec<Curve> = (0..groups.clusters()).map(curve).collect();
     let axis = match found.log_rank {

@@ -3,9 +3,10 @@
 use super::super::{CasesError, shown};
 use super::judged::ToldFigures;
 use super::{Answer, HeldOut};
+use crate::method::survival_curve;
 use report::{Curve, LocalFigure, Part, Shares};
 use similarity::cohort::Outcome;
-use similarity::judge::survival::{groups_by_risk, kaplan_meier};
+use similarity::judge::survival::groups_by_risk;
 use similarity::uses::prediction::Forecast;
 
 /// New patients that the page tells of.
@@ -108,13 +109,7 @@ fn figure(held: &HeldOut) -> Result<Option<LocalFigure>, CasesError> {
             let curves: Vec<Curve> = groups
                 .iter()
                 .zip(names)
-                .map(|(rows, name)| Curve {
-                    name: name.to_owned(),
-                    points: kaplan_meier(time, event, rows.iter().copied())
-                        .iter()
-                        .map(|point| (point.time, point.share))
-                        .collect(),
-                })
+                .map(|(rows, name)| survival_curve(name.to_owned(), (time, event), rows))
                 .collect();
             Some(LocalFigure {
                 title: "Survival by prediction",

@@ -2,13 +2,13 @@
 
 use super::super::setting::{Asked, Setting};
 use super::super::{CasesError, shown, spreads};
-use super::{Answer, OneQuery, far, near, unusual};
+use super::{Answer, OneQuery, header, row, unusual};
 use crate::cases::anchored::{NEAR, Risk};
-use crate::cases::shown::{four, percent};
+use crate::cases::shown::percent;
+use crate::method::survival_curve;
 use protocol::cohort::Feature;
-use report::{Curve, LocalFigure, Part, Shares, Table};
+use report::{LocalFigure, Part, Shares, Table};
 use similarity::cohort::Outcome;
-use similarity::judge::survival::kaplan_meier;
 
 /// Patients that the page shows.
 const QUERIES_MAX: usize = 10;
@@ -105,8 +105,8 @@ fn of_query(
 
 /// A bar for each class or the event, of the similar and of all; of a mean none, for the answer has it.
 fn fared(answer: &Answer, one: &OneQuery) -> Vec<(String, f64, String)> {
-    let bar = |whose: &str, (what, told): (String, shown::Told)| {
-        let (value, low, high) = told.parts();
+    let bar = |whose: &str, (what, share): (String, shown::Told)| {
+        let (value, low, high) = share.parts();
         let ends = [low, high].map(|end| format!("{:.0}", 100.0 * end));
         let text = format!("{} ({} to {})", percent(value), ends[0], ends[1]);
         (format!("{what}, {whose}"), value, text)
@@ -129,7 +129,7 @@ fn compared(setting: &Setting, asked: &Asked, query: usize, one: &OneQuery) -> T
     let row = |(place, feature): (usize, &Feature)| {
         let values = &setting.columns[place].values;
         vec![
-            named(feature),
+            feature.label_with_unit(),
             shown::value(feature, &asked.columns[place].values, query),
             spreads::in_words(feature, values, &one.rows),
             spreads::in_words(feature, values, &everybody),
@@ -147,38 +147,16 @@ fn compared(setting: &Setting, asked: &Asked, query: usize, one: &OneQuery) -> T
     }
 }
 
-/// The name of a feature, with its unit.
-fn named(feature: &Feature) -> String {
-    match feature.unit() {
-        "" => feature.label.clone(),
-        unit => format!("{} ({unit})", feature.label),
-    }
-}
-
 /// Each similar patient, and what made it near.
 fn cases(setting: &Setting, one: &OneQuery) -> Table {
-    let (number, sign) = match setting.comparison.is_similarity() {
-        true => ("inner product", -1.0),
-        false => ("distance", 1.0),
-    };
-    let is_anchored = one.cases.iter().any(|case| case.risk.is_some());
-    let risk = is_anchored.then_some("predicted risk");
-    let header = ["patient", number].into_iter().chain(risk);
-    let header = header.chain(["outcome", "near by", "most apart by"]);
-    let rows = one.cases.iter().map(|case| {
-        let mut row = vec![case.patient.clone(), four(sign * case.distance)];
-        row.extend(case.risk.as_ref().map(Risk::cell));
-        row.extend([case.outcome.clone(), near(case), far(case)]);
-        row
-    });
     Table {
         title: "The similar, one by one".to_owned(),
         caption: format!(
             "Nearest first. After each feature: the value of the similar patient | of {}.",
             one.patient
         ),
-        header: header.map(str::to_owned).collect(),
-        rows: rows.collect(),
+        header: header(setting, one, "near by").map(str::to_owned).collect(),
+        rows: one.cases.iter().map(|case| row(setting, case)).collect(),
     }
 }
 
@@ -187,13 +165,7 @@ fn survival(setting: &Setting, queries: &[OneQuery]) -> Result<Option<String>, C
     let Outcome::Survival { time, event } = setting.cohort.outcome() else {
         return Ok(None);
     };
-    let curve = |name: String, rows: &[usize]| Curve {
-        name,
-        points: kaplan_meier(time, event, rows.iter().copied())
-            .iter()
-            .map(|point| (point.time, point.share))
-            .collect(),
-    };
+    let curve = |name, rows: &[usize]| survival_curve(name, (time, event), rows);
     let everybody: Vec<usize> = (0..time.len()).collect();
     let mut curves = vec![curve(format!("all {} patients", time.len()), &everybody)];
     curves.extend(queries.iter().map(|one| {

@@ -149,7 +149,7 @@ mod tests {
         (at as f64 * 12.9898).sin()
     }
 
-    /// Labels of so many patients, of whom `second` are of the second class, and of whose judged pairs one is in nearly all.
+    /// Labels of `patients`, `second` of them of the second class; one patient is in nearly all judged pairs.
     fn labels(supervision: Supervision, patients: usize, second: usize) -> Labels {
         let judged = || {
             let of_hub = (1..patients).map(|other| ([0, other], other % 3 == 0));
@@ -177,7 +177,7 @@ mod tests {
         evenly: f64,
     }
 
-    /// Of sites of so many patients, of whom so many are of the second class.
+    /// `sizes` has patients and patients of the second class, by site.
     fn off(supervision: Supervision, settings: Settings, sizes: &[(usize, usize)]) -> Off {
         let labels: Vec<Labels> = sizes
             .iter()

@@ -1,7 +1,6 @@
 //! The card of a study, for spreadsheets and machines: the numbers of the page, unrounded.
 
 use super::words::{few, label};
-use crate::cohort::feature_kind;
 use protocol::method::card::model::{Entry, Group, Moments, OutcomeSummary, Table};
 use protocol::method::card::settings::{CardSettings, Place, levels};
 use protocol::result::RunResult;
@@ -257,7 +256,7 @@ fn feature_entry<'c>(
         name: &own.name,
         label: &own.label,
         unit: own.unit(),
-        kind: feature_kind(&own.kind),
+        kind: own.kind.name(),
         counts_in: levels(&own.kind).map(|_| step),
         groups: settings.places().into_iter().filter_map(cell).collect(),
         differences: outcomes
