@@ -11,6 +11,8 @@
 //!
 //! with `BORDER` measured (`benches/alike.rs`). Intervals are of the score test, as Wilson's: of a share all values p whose p (1 - p) / N
 //! with the rest, at s^2 = 1/4, explains what was found. They are clipped once they are made.
+//! What noise has carried beyond the possible counts as the nearer end first: that moves an estimate nearer to any truth, and an
+//! interval around it is never a point.
 
 use super::cases::Interval;
 
@@ -55,7 +57,7 @@ impl Counted {
     #[must_use]
     pub fn share(self, part: Noised) -> Interval {
         let n = self.patients;
-        let share = part.sum / n;
+        let share = (part.sum / n).clamp(0.0, 1.0);
         let other = (part.variance + self.unsure(0.25)) / (n * n);
         let square = NORMAL * NORMAL;
         let scale = 1.0 + square / n;
@@ -63,7 +65,7 @@ impl Counted {
         let under = share * (1.0 - share) / n + square / (4.0 * n * n) + scale * other;
         let half = NORMAL * under.max(0.0).sqrt();
         Interval {
-            value: share.clamp(0.0, 1.0),
+            value: share,
             low: ((middle - half) / scale).clamp(0.0, 1.0),
             high: ((middle + half) / scale).clamp(0.0, 1.0),
         }
@@ -89,12 +91,13 @@ impl Counted {
     #[must_use]
     pub fn rate(self, events: Noised, time: Noised, usual: f64) -> Interval {
         let square = NORMAL * NORMAL;
+        let seen = events.sum.max(0.0);
         let other = events.variance + self.unsure(usual);
         // (E - r T)^2 <= z^2 (r T + other + r^2 var T), a quadratic in r.
         let a = time.sum * time.sum - square * time.variance;
-        let b = 2.0 * events.sum * time.sum + square * time.sum;
-        let c = events.sum * events.sum - square * other;
-        let value = (events.sum / time.sum).max(0.0);
+        let b = 2.0 * seen * time.sum + square * time.sum;
+        let c = seen * seen - square * other;
+        let value = (seen / time.sum).max(0.0);
         if a <= 0.0 || time.sum <= 0.0 {
             return Interval {
                 value,
@@ -142,6 +145,27 @@ mod tests {
             assert!((found.low - wanted.low).abs() < 1e-12);
             assert!((found.high - wanted.high).abs() < 1e-12);
         }
+    }
+
+    #[test]
+    fn what_noise_carries_beyond_the_possible_has_an_interval_that_is_no_point() {
+        let counted = Counted {
+            patients: 100.0,
+            border: 0.0,
+        };
+        let noise = |sum| Noised {
+            sum,
+            variance: 16.0,
+        };
+        let above = counted.share(noise(125.0));
+        assert_eq!([above.value, above.high], [1.0, 1.0]);
+        assert!(above.low < 0.93, "{}", above.low);
+        let below = counted.share(noise(-25.0));
+        assert_eq!([below.value, below.low], [0.0, 0.0]);
+        assert!(below.high > 0.07, "{}", below.high);
+        let rate = counted.rate(noise(-25.0), exact(200.0), 0.5);
+        assert_eq!([rate.value, rate.low], [0.0, 0.0]);
+        assert!(rate.high > 0.03, "{}", rate.high);
     }
 
     /// At the ends of the interval the score test is at its border.
