@@ -15,22 +15,22 @@ const PATIENTS: &str = "north=40,south=40,east=40,west=40";
 
 /// Runs a command that nobody listens to; gives its exit code, and standard error where that is read.
 fn unheard(home: &Home, program: &Path, arguments: &[&str], hears_errors: bool) -> (i32, String) {
-    let mut child = home
-        .command(program)
-        .args(arguments)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    drop(child.stdout.take());
-    let mut said = String::new();
-    match child.stderr.take() {
-        Some(mut stderr) if hears_errors => {
-            std::io::Read::read_to_string(&mut stderr, &mut said).unwrap();
-        }
-        stderr => drop(stderr),
-    }
-    (child.wait().unwrap().code().unwrap(), said)
+    let errors = match hears_errors {
+        true => Stdio::piped(),
+        false => closed(),
+    };
+    let mut command = home.command(program);
+    let command = command.args(arguments).stdout(closed()).stderr(errors);
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    (output.status.code().unwrap(), said)
+}
+
+/// A pipe whose reader went away before anything was written.
+fn closed() -> Stdio {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    writer.into()
 }
 
 #[test]
