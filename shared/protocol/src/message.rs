@@ -47,6 +47,10 @@ pub const PREPARED: &str = "prepared";
 /// The kind of message that says that a site has the pooled correlation.
 pub(crate) const CORRELATED: &str = "correlated";
 
+/// A request that is not one of the method that was given it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OtherRequest;
+
 macro_rules! messages {
     ($($Name:ident $room:ident,)*) => {
         $(pub use method::$room::message as $room;)*
@@ -100,6 +104,18 @@ macro_rules! messages {
             Assessed(Assessment),
             $(#[doc = concat!("Of `", stringify!($room), "` alone.")] $Name(method::$room::Answer),)*
         }
+
+        $(impl<'r> TryFrom<&'r Request> for &'r method::$room::Request {
+            type Error = OtherRequest;
+
+            fn try_from(request: &'r Request) -> Result<Self, OtherRequest> {
+                match request {
+                    Request::$Name(own) => Ok(own),
+                    // The one place that knows of requests which are not a method's own.
+                    _ => Err(OtherRequest),
+                }
+            }
+        })*
 
         impl Request {
             fn question(&self) -> &dyn Question {

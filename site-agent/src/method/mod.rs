@@ -30,7 +30,8 @@ use privacy::{HeldOut, Rules, Steepness};
 use protocol::failure::Code;
 use protocol::job::Job;
 use protocol::message::{
-    Answer, ColumnHistogram, ColumnMoments, Description, Request, SecondMoments, SiteMoments,
+    Answer, ColumnHistogram, ColumnMoments, Description, OtherRequest, Request, SecondMoments,
+    SiteMoments,
 };
 use protocol::method::Method;
 pub(crate) use room::Wants;
@@ -89,7 +90,12 @@ macro_rules! registry {
                 prepared: Result<&Prepared, Stop>,
                 request: &Request,
             ) -> Result<Answer, Stop> {
-                match self { $(Self::$Name(own) => AtSite::answer(own.as_mut(), site, prepared, request),)* }
+                match self {
+                    $(Self::$Name(own) => {
+                        let request = request.try_into().map_err(|OtherRequest| Stop::other_method())?;
+                        AtSite::answer(own.as_mut(), site, prepared, request)
+                    })*
+                }
             }
 
             fn preparing(&mut self) -> Option<&mut dyn Preparing> {

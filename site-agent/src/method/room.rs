@@ -8,7 +8,7 @@ use crate::run::stop::Stop;
 use crate::source::SiteCohort;
 use privacy::Rules;
 use protocol::job::Job;
-use protocol::message::{Answer, Request, Summary};
+use protocol::message::{Answer, OtherRequest, Request, Summary};
 use std::path::Path;
 
 /// What a method makes itself ready from.
@@ -36,6 +36,8 @@ pub(crate) enum Wants {
 pub(super) trait AtSite: Sized {
     /// Its table of the job.
     type Settings;
+    /// Its own requests, and those of methods that it is made of.
+    type Asked<'r>: TryFrom<&'r Request, Error = OtherRequest>;
 
     /// Makes ready to answer.
     ///
@@ -43,7 +45,7 @@ pub(super) trait AtSite: Sized {
     /// [`Stop`]: why it cannot.
     fn begin(settings: &Self::Settings, ready: Ready<'_>) -> Result<Self, Stop>;
 
-    /// Answers what it is asked, or another method that is made of it; `prepared` says why there is no preparation yet.
+    /// Answers a request; `prepared` says why there is no preparation yet.
     ///
     /// # Errors
     /// [`Stop`]: why there is no answer.
@@ -51,7 +53,7 @@ pub(super) trait AtSite: Sized {
         &mut self,
         site: &SiteRun,
         prepared: Result<&Prepared, Stop>,
-        request: &Request,
+        request: Self::Asked<'_>,
     ) -> Result<Answer, Stop>;
 
     /// What it does with a preparation; none of a method that is never prepared.

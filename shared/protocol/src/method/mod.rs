@@ -23,7 +23,7 @@ use crate::document::Section;
 use crate::exchange::{Asking, Closed, Course, Turn};
 use crate::failure::Failure;
 use crate::progress::Ending;
-use room::{MethodModel, MethodSettings, Reading};
+use room::{MethodModel, MethodSettings, MethodStages, Reading};
 use similarity::numeric::precision::Precision;
 pub(crate) use terms::{Beginning, judges_in_words, placed};
 pub use terms::{Needs, Unplaced};

@@ -2,10 +2,14 @@
 
 use super::regression::message::Evaluating;
 use super::terms::{Beginning, Needs, Unplaced};
-use crate::cohort::{CohortSpecification, Feature, Grids, Judgements, OutcomeSpecification, Value};
+use crate::assessment::Assessment;
+use crate::cohort::{
+    CohortSpecification, Feature, Grids, Judgements, MissingShare, OutcomeSpecification, Value,
+};
 use crate::document::Section;
-use crate::exchange::Course;
+use crate::exchange::{Asking, Closed, Course, Turn};
 use crate::failure::Failure;
+use crate::progress::Ending;
 use crate::study::Study;
 use ndarray::Array2;
 use privacy::Disclosure;
@@ -26,7 +30,7 @@ pub(crate) struct Reading<'r> {
 /// A method's settings: its table of the job.
 pub(crate) trait MethodSettings: Sized {
     /// What runs it at the coordinator.
-    type Stages;
+    type Stages: MethodStages<Settings = Self>;
     /// Whether it is of all outcomes and features of a study, and so allowed by each.
     const IS_OF_ALL: bool;
 
@@ -52,6 +56,32 @@ pub(crate) trait MethodSettings: Sized {
 
     /// Begins at the coordinator.
     fn begin(&self, beginning: &Beginning) -> Result<Self::Stages, Failure>;
+}
+
+/// A method under way, at the coordinator.
+pub(crate) trait MethodStages {
+    /// Its table of the job.
+    type Settings;
+    /// What a run of it leaves.
+    type Model;
+
+    /// The settings, with what was chosen.
+    fn settings(&self) -> &Self::Settings;
+
+    /// What is asked at present.
+    fn asking(&self) -> &dyn Asking;
+
+    /// Takes the answers of a closed exchange.
+    fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure>;
+
+    /// What the run leaves, as it stands.
+    fn model(&self) -> Self::Model;
+
+    /// What all patients together miss of the features; empty where no moments are pooled.
+    fn missing(&self) -> &[MissingShare];
+
+    /// The last word on the model, as a sum over the sites; none before it is there, or where there is none.
+    fn assessment(&self) -> Option<&Assessment>;
 }
 
 /// What a method asks.

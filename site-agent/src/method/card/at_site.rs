@@ -9,11 +9,13 @@ use crate::method::room::{AtSite, Preparing, Ready, Wants};
 use crate::run::stop::Stop;
 use privacy::Rules;
 use protocol::job::Job;
-use protocol::message::{Answer, Request};
+use protocol::message::{Answer, card};
 use protocol::method::card::settings::CardSettings;
 use std::path::Path;
+
 impl AtSite for Tabulator {
     type Settings = CardSettings;
+    type Asked<'r> = &'r card::Request;
 
     fn begin(settings: &CardSettings, ready: Ready<'_>) -> Result<Self, Stop> {
         let enrolled = ready.cohort.take_enrolled().ok_or_else(without_study)?;
@@ -24,12 +26,9 @@ impl AtSite for Tabulator {
         &mut self,
         _: &SiteRun,
         _: Result<&Prepared, Stop>,
-        request: &Request,
+        request: &card::Request,
     ) -> Result<Answer, Stop> {
-        match request {
-            Request::Card(request) => Self::answer(self, request),
-            _ => Err(Stop::other_method()),
-        }
+        Self::answer(self, request)
     }
 
     fn preparing(&mut self) -> Option<&mut dyn Preparing> {

@@ -9,11 +9,13 @@ use crate::method::room::{AtSite, Preparing, Ready, Wants};
 use crate::run::stop::Stop;
 use privacy::Rules;
 use protocol::job::Job;
-use protocol::message::{Answer, Request};
+use protocol::message::{Answer, cluster};
 use protocol::method::cluster::settings::ClusterSettings;
 use std::path::Path;
+
 impl AtSite for Divider {
     type Settings = ClusterSettings;
+    type Asked<'r> = &'r cluster::Request;
 
     fn begin(settings: &ClusterSettings, ready: Ready<'_>) -> Result<Self, Stop> {
         let own = (ready.rules, &ready.secret);
@@ -24,12 +26,9 @@ impl AtSite for Divider {
         &mut self,
         site: &SiteRun,
         _: Result<&Prepared, Stop>,
-        request: &Request,
+        request: &cluster::Request,
     ) -> Result<Answer, Stop> {
-        match request {
-            Request::Cluster(request) => Self::answer(self, site, request),
-            _ => Err(Stop::other_method()),
-        }
+        Self::answer(self, site, request)
     }
 
     fn preparing(&mut self) -> Option<&mut dyn Preparing> {

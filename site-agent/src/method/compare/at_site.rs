@@ -9,11 +9,34 @@ use crate::method::room::{AtSite, Preparing, Ready, Wants};
 use crate::run::stop::Stop;
 use privacy::Rules;
 use protocol::job::Job;
-use protocol::message::{Answer, Request, Summary};
+use protocol::message::{
+    Answer, OtherRequest, Request, Summary, compare, forest, regression, unpsl,
+};
 use protocol::method::compare::settings::CompareSettings;
 use std::path::Path;
+
+/// What a comparison is asked: its own requests, and those of the methods that it is made of.
+pub(in crate::method) enum Asked<'r> {
+    Metrics(&'r unpsl::Request),
+    Forests(&'r forest::Request),
+    Regressions(&'r regression::Request),
+    Own(&'r compare::Request),
+}
+
+impl<'r> TryFrom<&'r Request> for Asked<'r> {
+    type Error = OtherRequest;
+
+    fn try_from(request: &'r Request) -> Result<Self, OtherRequest> {
+        let own = request.try_into().map(Self::Own);
+        own.or_else(|_| request.try_into().map(Self::Metrics))
+            .or_else(|_| request.try_into().map(Self::Forests))
+            .or_else(|_| request.try_into().map(Self::Regressions))
+    }
+}
+
 impl AtSite for Comparer {
     type Settings = CompareSettings;
+    type Asked<'r> = Asked<'r>;
 
     fn begin(settings: &CompareSettings, ready: Ready<'_>) -> Result<Self, Stop> {
         Ok(Self::new(settings.clone(), ready.rules, ready.secret))
@@ -23,14 +46,13 @@ impl AtSite for Comparer {
         &mut self,
         site: &SiteRun,
         prepared: Result<&Prepared, Stop>,
-        request: &Request,
+        request: Asked<'_>,
     ) -> Result<Answer, Stop> {
         match request {
-            Request::Unpsl(request) => self.metrics.answer(site, prepared?, request),
-            Request::Forest(request) => self.forests.answer(site, request),
-            Request::Regression(request) => self.regressions.answer(site, prepared?, request),
-            Request::Compare(request) => Self::answer(self, site, prepared?, request),
-            _ => Err(Stop::other_method()),
+            Asked::Metrics(request) => self.metrics.answer(site, prepared?, request),
+            Asked::Forests(request) => self.forests.answer(site, request),
+            Asked::Regressions(request) => self.regressions.answer(site, prepared?, request),
+            Asked::Own(request) => Self::answer(self, site, prepared?, request),
         }
     }
 

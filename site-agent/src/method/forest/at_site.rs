@@ -9,11 +9,13 @@ use crate::method::room::{AtSite, Preparing, Ready, Wants};
 use crate::run::stop::Stop;
 use privacy::Rules;
 use protocol::job::Job;
-use protocol::message::{Answer, Request};
+use protocol::message::{Answer, forest};
 use protocol::method::forest::settings::ForestSettings;
 use std::path::Path;
+
 impl AtSite for Grower {
     type Settings = ForestSettings;
+    type Asked<'r> = &'r forest::Request;
 
     fn begin(settings: &ForestSettings, ready: Ready<'_>) -> Result<Self, Stop> {
         Ok(Self::new(settings.clone(), ready.rules, ready.secret))
@@ -23,12 +25,9 @@ impl AtSite for Grower {
         &mut self,
         site: &SiteRun,
         _: Result<&Prepared, Stop>,
-        request: &Request,
+        request: &forest::Request,
     ) -> Result<Answer, Stop> {
-        match request {
-            Request::Forest(request) => Self::answer(self, site, request),
-            _ => Err(Stop::other_method()),
-        }
+        Self::answer(self, site, request)
     }
 
     fn preparing(&mut self) -> Option<&mut dyn Preparing> {

@@ -9,11 +9,13 @@ use crate::method::room::{AtSite, Preparing, Ready, Wants};
 use crate::run::stop::Stop;
 use privacy::Rules;
 use protocol::job::Job;
-use protocol::message::{Answer, Request};
+use protocol::message::{Answer, neighbours};
 use protocol::method::neighbours::settings::NeighboursSettings;
 use std::path::Path;
+
 impl AtSite for Counter {
     type Settings = NeighboursSettings;
+    type Asked<'r> = &'r neighbours::Request;
 
     fn begin(settings: &NeighboursSettings, ready: Ready<'_>) -> Result<Self, Stop> {
         let own = (ready.rules, &ready.secret);
@@ -24,12 +26,9 @@ impl AtSite for Counter {
         &mut self,
         _: &SiteRun,
         _: Result<&Prepared, Stop>,
-        request: &Request,
+        request: &neighbours::Request,
     ) -> Result<Answer, Stop> {
-        match request {
-            Request::Neighbours(request) => Ok(Self::answer(self, request)),
-            _ => Err(Stop::other_method()),
-        }
+        Ok(Self::answer(self, request))
     }
 
     fn preparing(&mut self) -> Option<&mut dyn Preparing> {

@@ -9,11 +9,13 @@ use crate::method::room::{AtSite, Preparing, Ready, Wants};
 use crate::run::stop::Stop;
 use privacy::Rules;
 use protocol::job::Job;
-use protocol::message::{Answer, Request, Summary};
+use protocol::message::{Answer, Summary, regression};
 use protocol::method::regression::settings::RegressionSettings;
 use std::path::Path;
+
 impl AtSite for Regressor {
     type Settings = RegressionSettings;
+    type Asked<'r> = &'r regression::Request;
 
     fn begin(settings: &RegressionSettings, _: Ready<'_>) -> Result<Self, Stop> {
         Ok(Self::new(settings.clone()))
@@ -23,12 +25,9 @@ impl AtSite for Regressor {
         &mut self,
         site: &SiteRun,
         prepared: Result<&Prepared, Stop>,
-        request: &Request,
+        request: &regression::Request,
     ) -> Result<Answer, Stop> {
-        match request {
-            Request::Regression(request) => Self::answer(self, site, prepared?, request),
-            _ => Err(Stop::other_method()),
-        }
+        Self::answer(self, site, prepared?, request)
     }
 
     fn preparing(&mut self) -> Option<&mut dyn Preparing> {

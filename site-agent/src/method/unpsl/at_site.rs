@@ -9,11 +9,13 @@ use crate::method::room::{AtSite, Preparing, Ready, Wants};
 use crate::run::stop::Stop;
 use privacy::Rules;
 use protocol::job::Job;
-use protocol::message::{Answer, Request, Summary};
+use protocol::message::{Answer, Summary, unpsl};
 use protocol::method::unpsl::settings::UnpslSettings;
 use std::path::Path;
+
 impl AtSite for Learner {
     type Settings = UnpslSettings;
+    type Asked<'r> = &'r unpsl::Request;
 
     fn begin(settings: &UnpslSettings, ready: Ready<'_>) -> Result<Self, Stop> {
         Ok(Self::new(settings.clone(), ready.rules))
@@ -23,12 +25,9 @@ impl AtSite for Learner {
         &mut self,
         site: &SiteRun,
         prepared: Result<&Prepared, Stop>,
-        request: &Request,
+        request: &unpsl::Request,
     ) -> Result<Answer, Stop> {
-        match request {
-            Request::Unpsl(request) => Self::answer(self, site, prepared?, request),
-            _ => Err(Stop::other_method()),
-        }
+        Self::answer(self, site, prepared?, request)
     }
 
     fn preparing(&mut self) -> Option<&mut dyn Preparing> {

@@ -11,6 +11,7 @@ use crate::cohort::{Grids, MissingShare};
 use crate::exchange::{Asking, Closed, Course, Turn, count};
 use crate::failure::Failure;
 use crate::message::{self, ColumnHistogram};
+use crate::method::room::MethodStages;
 use crate::progress::Ending;
 use similarity::cohort::quantile::Grid;
 use std::sync::Arc;
@@ -68,28 +69,68 @@ impl Card {
         }
     }
 
-    /// The settings.
-    pub(crate) fn settings(&self) -> &CardSettings {
+    /// The grids that the patients of the next outcome are counted on; none once all are.
+    fn spreads(&self) -> Option<Spread<'_>> {
+        let outcome = self.histograms.len();
+        let counted = self.counted.as_ref()?;
+        let columns = counted.columns.get(outcome)?;
+        let all = self.settings.grids.get(outcome)?;
+        let groups = &counted.counts.groups[self.settings.groups_of(outcome)];
+        Some(Spread {
+            outcome,
+            columns,
+            all,
+            patients: groups.iter().map(|group| group.patients).sum(),
+        })
+    }
+
+    /// Nothing is asked where nothing is counted.
+    fn pass_over(&mut self) {
+        while self.spreads().is_some_and(|next| next.grids().is_empty()) {
+            self.histograms.push(Vec::new());
+        }
+    }
+
+    /// Takes the histograms of the next outcome; a number of which there is none has no values in its own.
+    fn take(&mut self, found: Vec<ColumnHistogram>) {
+        let Some(next) = self.spreads() else { return };
+        let mut all = vec![ColumnHistogram::default(); next.all.all().count()];
+        let numbers = next.columns.iter().map(|place| *place as usize);
+        let events = next.all.columns.len()..all.len();
+        for (place, histogram) in numbers.chain(events).zip(found) {
+            all[place] = histogram;
+        }
+        self.histograms.push(all);
+    }
+}
+
+impl Parts {
+    /// Patients who are left out.
+    fn left_out(&self) -> u64 {
+        let patients = |pattern: &u32| self.patients.get(*pattern as usize - 1);
+        self.left_out.iter().filter_map(patients).sum()
+    }
+}
+
+impl Spread<'_> {
+    fn grids(&self) -> Grids {
+        self.all.chosen(self.columns)
+    }
+}
+
+impl MethodStages for Card {
+    type Settings = CardSettings;
+    type Model = Model;
+
+    fn settings(&self) -> &CardSettings {
         &self.settings
     }
 
-    /// What is asked at present.
-    pub(crate) fn asking(&self) -> &dyn Asking {
+    fn asking(&self) -> &dyn Asking {
         self
     }
 
-    /// No moments are pooled.
-    pub(crate) fn missing(&self) -> &[MissingShare] {
-        &[]
-    }
-
-    /// There is no last word of each site.
-    pub(crate) fn assessment(&self) -> Option<&Assessment> {
-        None
-    }
-
-    /// Takes the answers of a closed exchange.
-    pub(crate) fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
+    fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
         match (closed.take_sum()?, &self.counted) {
             (message::Answer::Card(Answer::Parts(patients)), None) => {
                 let left_out = Arc::new(separating::left_out(&patients));
@@ -130,57 +171,18 @@ impl Card {
         }
     }
 
-    /// The grids that the patients of the next outcome are counted on; none once all are.
-    fn spreads(&self) -> Option<Spread<'_>> {
-        let outcome = self.histograms.len();
-        let counted = self.counted.as_ref()?;
-        let columns = counted.columns.get(outcome)?;
-        let all = self.settings.grids.get(outcome)?;
-        let groups = &counted.counts.groups[self.settings.groups_of(outcome)];
-        Some(Spread {
-            outcome,
-            columns,
-            all,
-            patients: groups.iter().map(|group| group.patients).sum(),
-        })
-    }
-
-    /// Nothing is asked where nothing is counted.
-    fn pass_over(&mut self) {
-        while self.spreads().is_some_and(|next| next.grids().is_empty()) {
-            self.histograms.push(Vec::new());
-        }
-    }
-
-    /// Takes the histograms of the next outcome; a number of which there is none has no values in its own.
-    fn take(&mut self, found: Vec<ColumnHistogram>) {
-        let Some(next) = self.spreads() else { return };
-        let mut all = vec![ColumnHistogram::default(); next.all.all().count()];
-        let numbers = next.columns.iter().map(|place| *place as usize);
-        let events = next.all.columns.len()..all.len();
-        for (place, histogram) in numbers.chain(events).zip(found) {
-            all[place] = histogram;
-        }
-        self.histograms.push(all);
-    }
-
-    /// What the run leaves, as it stands.
-    pub(crate) fn model(&self) -> Model {
+    fn model(&self) -> Model {
         self.model.clone()
     }
-}
 
-impl Parts {
-    /// Patients who are left out.
-    fn left_out(&self) -> u64 {
-        let patients = |pattern: &u32| self.patients.get(*pattern as usize - 1);
-        self.left_out.iter().filter_map(patients).sum()
+    /// No moments are pooled.
+    fn missing(&self) -> &[MissingShare] {
+        &[]
     }
-}
 
-impl Spread<'_> {
-    fn grids(&self) -> Grids {
-        self.all.chosen(self.columns)
+    /// There is no last word of each site.
+    fn assessment(&self) -> Option<&Assessment> {
+        None
     }
 }
 

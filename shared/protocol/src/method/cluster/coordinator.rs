@@ -14,6 +14,7 @@ use crate::exchange::{Asking, Closed, Course, Turn};
 use crate::failure::{Code, Failure};
 use crate::message;
 use crate::method::Beginning;
+use crate::method::room::MethodStages;
 use crate::progress::Ending;
 use ndarray::Array2;
 use similarity::numeric::seed::Seed;
@@ -62,28 +63,28 @@ impl Cluster {
         }
     }
 
-    /// The settings.
-    pub(crate) fn settings(&self) -> &ClusterSettings {
+    fn dividing(&self) -> Option<&Arc<Dividing>> {
+        match &self.state {
+            State::Searching(search) => Some(&search.asked),
+            State::Comparing(best) => Some(&best.asked),
+            State::Measuring | State::Marking(_) => None,
+        }
+    }
+}
+
+impl MethodStages for Cluster {
+    type Settings = ClusterSettings;
+    type Model = Model;
+
+    fn settings(&self) -> &ClusterSettings {
         &self.settings
     }
 
-    /// What is asked at present.
-    pub(crate) fn asking(&self) -> &dyn Asking {
+    fn asking(&self) -> &dyn Asking {
         self
     }
 
-    /// No moments are pooled.
-    pub(crate) fn missing(&self) -> &[MissingShare] {
-        &[]
-    }
-
-    /// There is no last word of each site.
-    pub(crate) fn assessment(&self) -> Option<&Assessment> {
-        None
-    }
-
-    /// Takes the answers of a closed exchange.
-    pub(crate) fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
+    fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
         let message::Answer::Cluster(sum) = closed.take_sum()? else {
             return Err(Failure::new(
                 Code::Protocol,
@@ -143,17 +144,18 @@ impl Cluster {
         }
     }
 
-    /// What the run leaves, as it stands.
-    pub(crate) fn model(&self) -> Model {
+    fn model(&self) -> Model {
         self.model.clone()
     }
 
-    fn dividing(&self) -> Option<&Arc<Dividing>> {
-        match &self.state {
-            State::Searching(search) => Some(&search.asked),
-            State::Comparing(best) => Some(&best.asked),
-            State::Measuring | State::Marking(_) => None,
-        }
+    /// No moments are pooled.
+    fn missing(&self) -> &[MissingShare] {
+        &[]
+    }
+
+    /// There is no last word of each site.
+    fn assessment(&self) -> Option<&Assessment> {
+        None
     }
 }
 

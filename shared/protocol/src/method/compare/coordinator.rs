@@ -14,7 +14,7 @@ use crate::message::{self, ColumnHistogram, Totals};
 use crate::method::forest::growing::{Cuts, Grown, Shares};
 use crate::method::regression::fitting::Fitting;
 use crate::method::regression::message::Evaluating;
-use crate::method::room::MethodSettings;
+use crate::method::room::{MethodSettings, MethodStages};
 use crate::method::{Beginning, judges_in_words};
 use crate::progress::Ending;
 use crate::stage::preparing::{Preparable, Preparation, Prepared};
@@ -107,86 +107,6 @@ impl Compare {
         }
     }
 
-    /// The settings.
-    pub(crate) fn settings(&self) -> &CompareSettings {
-        &self.settings
-    }
-
-    /// What is asked at present.
-    pub(crate) fn asking(&self) -> &dyn Asking {
-        match &self.state {
-            State::Preparing(preparation) => preparation.as_ref(),
-            State::Learning { metrics, .. } => metrics.as_ref(),
-            State::Fitting { fitting, .. } => fitting.as_ref(),
-            State::Growing(shares) => shares.as_ref(),
-            State::Judging(judge) => judge.as_ref(),
-        }
-    }
-
-    /// There is no last word of each site.
-    pub(crate) fn assessment(&self) -> Option<&Assessment> {
-        None
-    }
-
-    /// Takes the answers of a closed exchange.
-    pub(crate) fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
-        match &mut self.state {
-            State::Preparing(preparation) => {
-                if let Turn::Done(prepared) = preparation.close(closed)? {
-                    self.missing.clone_from(&prepared.missing);
-                    let sites = self.sites as u64;
-                    let Some(judges) = self.judges else {
-                        return Err(Failure::new(Code::Folds, TOO_FEW));
-                    };
-                    closed.notes.extend(judges_in_words(judges, sites));
-                    self.learn(Arc::new(prepared))?;
-                }
-            }
-            State::Learning { prepared, metrics } => {
-                if let Turn::Done(learned) = metrics.close(closed)? {
-                    let prepared = Arc::clone(prepared);
-                    match learned {
-                        Some(metrics) => self.metrics = metrics,
-                        None => self.leave_out(
-                            &[Family::Unpsl],
-                            "the metric of a fold is empty: a smaller lambda_sparsity in [unpsl] leaves more of it",
-                        ),
-                    }
-                    self.fit(prepared, 0)?;
-                }
-            }
-            State::Fitting {
-                prepared,
-                fold,
-                fitting,
-            } => {
-                if let Turn::Done(fitted) = fitting.close(closed)? {
-                    let (prepared, fold) = (Arc::clone(prepared), *fold);
-                    if fitted.model.converged {
-                        self.regressions.push(fitted.finishing.point);
-                        self.fit(prepared, fold + 1)?;
-                    } else {
-                        self.without_regressions(
-                            "the regression of a fold has no maximum, or was not fitted in time: a larger ridge in [regression] gives it one",
-                        );
-                        self.grow()?;
-                    }
-                }
-            }
-            State::Growing(shares) => {
-                if let Turn::Done(grown) = shares.close(closed)? {
-                    self.grown = Some(grown);
-                    self.judge();
-                }
-            }
-            State::Judging(judge) => {
-                self.model.families = pooling::pooled(closed, judge.asked.judges)?;
-                return Ok(Turn::Done(Ending::Completed));
-            }
-        }
-        Ok(Turn::Ask)
-    }
-
     fn learn(&mut self, prepared: Arc<Prepared>) -> Result<(), Failure> {
         let rows = prepared.standardisation.rows().len();
         self.settings.unpsl = self.settings.unpsl.clone().of_rows(rows);
@@ -270,15 +190,96 @@ impl Compare {
         let told = named.map(|family| (*family, why.to_owned()));
         self.model.left_out.extend(told);
     }
+}
 
-    /// What the run leaves, as it stands.
-    pub(crate) fn model(&self) -> Model {
+impl MethodStages for Compare {
+    type Settings = CompareSettings;
+    type Model = Model;
+
+    fn settings(&self) -> &CompareSettings {
+        &self.settings
+    }
+
+    fn asking(&self) -> &dyn Asking {
+        match &self.state {
+            State::Preparing(preparation) => preparation.as_ref(),
+            State::Learning { metrics, .. } => metrics.as_ref(),
+            State::Fitting { fitting, .. } => fitting.as_ref(),
+            State::Growing(shares) => shares.as_ref(),
+            State::Judging(judge) => judge.as_ref(),
+        }
+    }
+
+    fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
+        match &mut self.state {
+            State::Preparing(preparation) => {
+                if let Turn::Done(prepared) = preparation.close(closed)? {
+                    self.missing.clone_from(&prepared.missing);
+                    let sites = self.sites as u64;
+                    let Some(judges) = self.judges else {
+                        return Err(Failure::new(Code::Folds, TOO_FEW));
+                    };
+                    closed.notes.extend(judges_in_words(judges, sites));
+                    self.learn(Arc::new(prepared))?;
+                }
+            }
+            State::Learning { prepared, metrics } => {
+                if let Turn::Done(learned) = metrics.close(closed)? {
+                    let prepared = Arc::clone(prepared);
+                    match learned {
+                        Some(metrics) => self.metrics = metrics,
+                        None => self.leave_out(
+                            &[Family::Unpsl],
+                            "the metric of a fold is empty: a smaller lambda_sparsity in [unpsl] leaves more of it",
+                        ),
+                    }
+                    self.fit(prepared, 0)?;
+                }
+            }
+            State::Fitting {
+                prepared,
+                fold,
+                fitting,
+            } => {
+                if let Turn::Done(fitted) = fitting.close(closed)? {
+                    let (prepared, fold) = (Arc::clone(prepared), *fold);
+                    if fitted.model.converged {
+                        self.regressions.push(fitted.finishing.point);
+                        self.fit(prepared, fold + 1)?;
+                    } else {
+                        self.without_regressions(
+                            "the regression of a fold has no maximum, or was not fitted in time: a larger ridge in [regression] gives it one",
+                        );
+                        self.grow()?;
+                    }
+                }
+            }
+            State::Growing(shares) => {
+                if let Turn::Done(grown) = shares.close(closed)? {
+                    self.grown = Some(grown);
+                    self.judge();
+                }
+            }
+            State::Judging(judge) => {
+                self.model.families = pooling::pooled(closed, judge.asked.judges)?;
+                return Ok(Turn::Done(Ending::Completed));
+            }
+        }
+        Ok(Turn::Ask)
+    }
+
+    fn model(&self) -> Model {
         self.model.clone()
     }
 
     /// What all patients together miss of the features.
-    pub(crate) fn missing(&self) -> &[MissingShare] {
+    fn missing(&self) -> &[MissingShare] {
         &self.missing
+    }
+
+    /// There is no last word of each site.
+    fn assessment(&self) -> Option<&Assessment> {
+        None
     }
 }
 

@@ -15,7 +15,7 @@ use crate::exchange::{Asking, Closed, Course, Stage, Turn};
 use crate::failure::Failure;
 use crate::message;
 use crate::method::Beginning;
-use crate::method::room::MethodSettings;
+use crate::method::room::{MethodSettings, MethodStages};
 use crate::progress::Ending;
 use crate::stage::assessing::{Assessed, Assessing};
 use std::sync::Arc;
@@ -81,14 +81,17 @@ impl Forest {
             assessment: None,
         })
     }
+}
 
-    /// The settings.
-    pub(crate) fn settings(&self) -> &ForestSettings {
+impl MethodStages for Forest {
+    type Settings = ForestSettings;
+    type Model = Model;
+
+    fn settings(&self) -> &ForestSettings {
         &self.settings
     }
 
-    /// What is asked at present.
-    pub(crate) fn asking(&self) -> &dyn Asking {
+    fn asking(&self) -> &dyn Asking {
         match &self.state {
             State::Own(assessing) => assessing,
             State::Growing(shares) => shares,
@@ -96,13 +99,7 @@ impl Forest {
         }
     }
 
-    /// No moments are pooled.
-    pub(crate) fn missing(&self) -> &[MissingShare] {
-        &[]
-    }
-
-    /// Takes the answers of a closed exchange.
-    pub(crate) fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
+    fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
         let told = match &mut self.state {
             State::Growing(shares) => {
                 if let Turn::Done(grown) = shares.close(closed)? {
@@ -126,8 +123,7 @@ impl Forest {
         Ok(Turn::Done(Ending::Completed))
     }
 
-    /// What the run leaves, as it stands.
-    pub(crate) fn model(&self) -> Model {
+    fn model(&self) -> Model {
         match &self.state {
             State::Own(_) | State::Growing(_) => Model {
                 forest: None,
@@ -140,8 +136,13 @@ impl Forest {
         }
     }
 
+    /// No moments are pooled.
+    fn missing(&self) -> &[MissingShare] {
+        &[]
+    }
+
     /// The last word on the forest, once it is there.
-    pub(crate) fn assessment(&self) -> Option<&Assessment> {
+    fn assessment(&self) -> Option<&Assessment> {
         self.assessment.as_ref()
     }
 }

@@ -13,6 +13,7 @@ use crate::exchange::{Asking, Closed, Course, Turn};
 use crate::failure::{Code, Failure};
 use crate::message;
 use crate::method::Beginning;
+use crate::method::room::MethodStages;
 use crate::progress::Ending;
 use std::sync::Arc;
 
@@ -43,52 +44,9 @@ impl Neighbours {
         }
     }
 
-    /// The settings.
-    pub(crate) fn settings(&self) -> &NeighboursSettings {
-        &self.settings
-    }
-
-    /// What is asked at present.
-    pub(crate) fn asking(&self) -> &dyn Asking {
-        self
-    }
-
-    /// No moments are pooled.
-    pub(crate) fn missing(&self) -> &[MissingShare] {
-        &[]
-    }
-
-    /// There is no last word of each site.
-    pub(crate) fn assessment(&self) -> Option<&Assessment> {
-        None
-    }
-
-    /// Takes the answers of a closed exchange.
-    pub(crate) fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
-        match closed.take_sum()? {
-            message::Answer::Neighbours(Answer::Distances(told)) if self.measures() => {
-                self.model.grouped = told.groups.patients;
-                self.model.radii = radii(&told.pairs)?;
-                Ok(Turn::Ask)
-            }
-            message::Answer::Neighbours(Answer::Found(told)) if !self.measures() => {
-                self.model.everybody = told.everybody;
-                self.model.alike = told.alike;
-                self.model.features = told.features;
-                Ok(Turn::Done(Ending::Completed))
-            }
-            other => Err(unexpected(&other, "what was asked")),
-        }
-    }
-
     /// Whether the distances are not known yet, from which the radii follow.
     fn measures(&self) -> bool {
         self.model.radii.is_empty()
-    }
-
-    /// What the run leaves, as it stands.
-    pub(crate) fn model(&self) -> Model {
-        self.model.clone()
     }
 }
 
@@ -115,6 +73,50 @@ fn radii(counts: &[u64]) -> Result<Vec<f64>, Failure> {
         OctaveGrid::end(counts.len() - 1)
     };
     Ok(SHARES.iter().map(radius).collect())
+}
+
+impl MethodStages for Neighbours {
+    type Settings = NeighboursSettings;
+    type Model = Model;
+
+    fn settings(&self) -> &NeighboursSettings {
+        &self.settings
+    }
+
+    fn asking(&self) -> &dyn Asking {
+        self
+    }
+
+    fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
+        match closed.take_sum()? {
+            message::Answer::Neighbours(Answer::Distances(told)) if self.measures() => {
+                self.model.grouped = told.groups.patients;
+                self.model.radii = radii(&told.pairs)?;
+                Ok(Turn::Ask)
+            }
+            message::Answer::Neighbours(Answer::Found(told)) if !self.measures() => {
+                self.model.everybody = told.everybody;
+                self.model.alike = told.alike;
+                self.model.features = told.features;
+                Ok(Turn::Done(Ending::Completed))
+            }
+            other => Err(unexpected(&other, "what was asked")),
+        }
+    }
+
+    fn model(&self) -> Model {
+        self.model.clone()
+    }
+
+    /// No moments are pooled.
+    fn missing(&self) -> &[MissingShare] {
+        &[]
+    }
+
+    /// There is no last word of each site.
+    fn assessment(&self) -> Option<&Assessment> {
+        None
+    }
 }
 
 impl Asking for Neighbours {

@@ -11,7 +11,7 @@ use crate::exchange::{Asking, Closed, Course, Stage, Turn};
 use crate::failure::{Code, Failure};
 use crate::message::{self, Totals};
 use crate::method::Beginning;
-use crate::method::room::MethodSettings;
+use crate::method::room::{MethodSettings, MethodStages};
 use crate::progress::Ending;
 use crate::stage::assessing::{Assessed, Assessing};
 use crate::stage::preparing::{Preparable, Preparation};
@@ -63,14 +63,17 @@ impl Regression {
             assessment: None,
         }
     }
+}
 
-    /// The settings.
-    pub(crate) fn settings(&self) -> &RegressionSettings {
+impl MethodStages for Regression {
+    type Settings = RegressionSettings;
+    type Model = Model;
+
+    fn settings(&self) -> &RegressionSettings {
         &self.settings
     }
 
-    /// What is asked at present.
-    pub(crate) fn asking(&self) -> &dyn Asking {
+    fn asking(&self) -> &dyn Asking {
         match &self.state {
             State::Preparing(preparation) => preparation.as_ref(),
             State::Fitting(fitting) => fitting.as_ref(),
@@ -78,8 +81,7 @@ impl Regression {
         }
     }
 
-    /// Takes the answers of a closed exchange.
-    pub(crate) fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
+    fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
         match &mut self.state {
             State::Preparing(preparation) => {
                 if let Turn::Done(prepared) = preparation.close(closed)? {
@@ -115,8 +117,7 @@ impl Regression {
         Ok(Turn::Ask)
     }
 
-    /// What the run leaves, as it stands.
-    pub(crate) fn model(&self) -> Model {
+    fn model(&self) -> Model {
         match &self.state {
             State::Assessing(assessing) => assessing.model.model.clone(),
             State::Preparing(_) | State::Fitting(_) => {
@@ -127,12 +128,12 @@ impl Regression {
     }
 
     /// What all patients together miss of the features.
-    pub(crate) fn missing(&self) -> &[MissingShare] {
+    fn missing(&self) -> &[MissingShare] {
         &self.missing
     }
 
     /// The last word on the fit, once it is there.
-    pub(crate) fn assessment(&self) -> Option<&Assessment> {
+    fn assessment(&self) -> Option<&Assessment> {
         self.assessment.as_ref()
     }
 }

@@ -12,6 +12,7 @@ use crate::cohort::{CohortSpecification, Grids, MissingShare};
 use crate::exchange::{Asking, Closed, Stage, Turn, count};
 use crate::failure::{Code, Failure};
 use crate::message::Totals;
+use crate::method::room::MethodStages;
 use crate::method::{Beginning, judges_in_words};
 use crate::progress::Ending;
 use crate::stage::assessing::Assessing;
@@ -75,64 +76,6 @@ impl Unpsl {
             sites: beginning.sites as u64,
             judges: beginning.description.judging(beginning.sites as u64),
         }
-    }
-
-    /// The settings, with what was chosen.
-    pub(crate) fn settings(&self) -> &UnpslSettings {
-        &self.settings
-    }
-
-    /// What is asked at present.
-    pub(crate) fn asking(&self) -> &dyn Asking {
-        match &self.state {
-            State::Preparing(preparation) => preparation.as_ref(),
-            State::Choosing { choice, .. } => choice.as_ref(),
-            State::Learning { learning, .. } => learning.as_ref(),
-            State::Assessing { assessing, .. } => assessing.as_ref(),
-        }
-    }
-
-    /// Takes the answers of a closed exchange.
-    pub(crate) fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
-        match &mut self.state {
-            State::Preparing(preparation) => {
-                if let Turn::Done(prepared) = preparation.close(closed)? {
-                    self.choose(Arc::new(prepared), closed.notes)?;
-                }
-            }
-            State::Choosing { prepared, choice } => {
-                if let Turn::Done(chosen) = choice.close(closed)? {
-                    let prepared = Arc::clone(prepared);
-                    self.settings = chosen.settings;
-                    self.selection = chosen.rows;
-                    self.chosen_folds = Some(chosen.folds);
-                    self.learn(prepared, closed.notes)?;
-                }
-            }
-            State::Learning { prepared, learning } => {
-                if let Turn::Done(learned) = learning.close(closed)? {
-                    let prepared = Arc::clone(prepared);
-                    self.assess(prepared, learned, closed.notes);
-                }
-            }
-            State::Assessing {
-                prepared: _,
-                assessing,
-                objective,
-                assessment,
-            } => {
-                if let Turn::Done(told) = assessing.close(closed)? {
-                    *objective = assessing.model.objective(&told)?;
-                    *assessment = Some(told);
-                    note(&self.settings, closed.notes);
-                    let is_empty = assessing.model.metric.iter().all(|entry| *entry == 0.0);
-                    let relative = assessing.model.fit.relative_lambda(&self.settings);
-                    closed.notes.extend(sparsity_in_words(is_empty, relative));
-                    return Ok(Turn::Done(assessing.model.ending.clone()));
-                }
-            }
-        }
-        Ok(Turn::Ask)
     }
 
     fn choose(&mut self, prepared: Arc<Prepared>, notes: &mut Vec<String>) -> Result<(), Failure> {
@@ -207,8 +150,98 @@ impl Unpsl {
         };
     }
 
-    /// What the run leaves, as it stands.
-    pub(crate) fn model(&self) -> Model {
+    /// Folds of the validation that the sites judge; 0 where there is none.
+    fn validated_folds(&self) -> u32 {
+        match &self.state {
+            State::Assessing { assessing, .. } => count(assessing.model.folds.len()),
+            State::Preparing(_) | State::Choosing { .. } | State::Learning { .. } => 0,
+        }
+    }
+
+    /// Sites whose held-out patients judge; 0 where nobody is held out.
+    fn validating_sites(&self) -> u32 {
+        match &self.state {
+            State::Assessing { assessing, .. } if !assessing.model.folds.is_empty() => {
+                assessing.model.judges
+            }
+            State::Assessing { .. }
+            | State::Preparing(_)
+            | State::Choosing { .. }
+            | State::Learning { .. } => 0,
+        }
+    }
+
+    fn prepared(&self) -> Option<&Prepared> {
+        match &self.state {
+            State::Preparing(_) => None,
+            State::Choosing { prepared, .. }
+            | State::Learning { prepared, .. }
+            | State::Assessing { prepared, .. } => Some(prepared),
+        }
+    }
+}
+
+impl MethodStages for Unpsl {
+    type Settings = UnpslSettings;
+    type Model = Model;
+
+    /// The settings, with what was chosen.
+    fn settings(&self) -> &UnpslSettings {
+        &self.settings
+    }
+
+    fn asking(&self) -> &dyn Asking {
+        match &self.state {
+            State::Preparing(preparation) => preparation.as_ref(),
+            State::Choosing { choice, .. } => choice.as_ref(),
+            State::Learning { learning, .. } => learning.as_ref(),
+            State::Assessing { assessing, .. } => assessing.as_ref(),
+        }
+    }
+
+    fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
+        match &mut self.state {
+            State::Preparing(preparation) => {
+                if let Turn::Done(prepared) = preparation.close(closed)? {
+                    self.choose(Arc::new(prepared), closed.notes)?;
+                }
+            }
+            State::Choosing { prepared, choice } => {
+                if let Turn::Done(chosen) = choice.close(closed)? {
+                    let prepared = Arc::clone(prepared);
+                    self.settings = chosen.settings;
+                    self.selection = chosen.rows;
+                    self.chosen_folds = Some(chosen.folds);
+                    self.learn(prepared, closed.notes)?;
+                }
+            }
+            State::Learning { prepared, learning } => {
+                if let Turn::Done(learned) = learning.close(closed)? {
+                    let prepared = Arc::clone(prepared);
+                    self.assess(prepared, learned, closed.notes);
+                }
+            }
+            State::Assessing {
+                prepared: _,
+                assessing,
+                objective,
+                assessment,
+            } => {
+                if let Turn::Done(told) = assessing.close(closed)? {
+                    *objective = assessing.model.objective(&told)?;
+                    *assessment = Some(told);
+                    note(&self.settings, closed.notes);
+                    let is_empty = assessing.model.metric.iter().all(|entry| *entry == 0.0);
+                    let relative = assessing.model.fit.relative_lambda(&self.settings);
+                    closed.notes.extend(sparsity_in_words(is_empty, relative));
+                    return Ok(Turn::Done(assessing.model.ending.clone()));
+                }
+            }
+        }
+        Ok(Turn::Ask)
+    }
+
+    fn model(&self) -> Model {
         let (fit, objective) = match &self.state {
             State::Preparing(_) | State::Choosing { .. } => (None, None),
             State::Learning { learning, .. } => (Some(learning.fit()), None),
@@ -234,46 +267,16 @@ impl Unpsl {
         }
     }
 
-    /// Folds of the validation that the sites judge; 0 where there is none.
-    fn validated_folds(&self) -> u32 {
-        match &self.state {
-            State::Assessing { assessing, .. } => count(assessing.model.folds.len()),
-            State::Preparing(_) | State::Choosing { .. } | State::Learning { .. } => 0,
-        }
-    }
-
-    /// Sites whose held-out patients judge; 0 where nobody is held out.
-    fn validating_sites(&self) -> u32 {
-        match &self.state {
-            State::Assessing { assessing, .. } if !assessing.model.folds.is_empty() => {
-                assessing.model.judges
-            }
-            State::Assessing { .. }
-            | State::Preparing(_)
-            | State::Choosing { .. }
-            | State::Learning { .. } => 0,
-        }
-    }
-
     /// What all patients together miss.
-    pub(crate) fn missing(&self) -> &[MissingShare] {
+    fn missing(&self) -> &[MissingShare] {
         self.prepared().map_or(&[], |prepared| &prepared.missing)
     }
 
     /// The last word on the metric, once it is there.
-    pub(crate) fn assessment(&self) -> Option<&Assessment> {
+    fn assessment(&self) -> Option<&Assessment> {
         match &self.state {
             State::Preparing(_) | State::Choosing { .. } | State::Learning { .. } => None,
             State::Assessing { assessment, .. } => assessment.as_ref(),
-        }
-    }
-
-    fn prepared(&self) -> Option<&Prepared> {
-        match &self.state {
-            State::Preparing(_) => None,
-            State::Choosing { prepared, .. }
-            | State::Learning { prepared, .. }
-            | State::Assessing { prepared, .. } => Some(prepared),
         }
     }
 }
