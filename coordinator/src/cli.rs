@@ -3,7 +3,8 @@
 mod study;
 
 use clap::{Args, Parser, Subcommand, value_parser};
-use protocol::method::neighbours::settings;
+use protocol::method;
+use protocol::method::asking::Asker;
 use std::path::PathBuf;
 pub use study::{Study, StudyCard, StudyDraft, StudyOf, StudyPropose, StudyShow};
 
@@ -88,11 +89,9 @@ pub enum Job {
     Submit(Submit),
     /// Show a run until it ends, then fetch its results
     Watch(RunAndOut),
-    /// Count the patients of all sites that are similar to new ones, with their outcomes
-    Similar(JobSimilar),
-    /// Find the clusters that the patients of all sites share, by what a run learned; only sums over
-    /// groups of patients leave a site
-    Cluster(JobCluster),
+    /// Ask by what an ended run learned: which patients of all sites are similar to new ones
+    /// (neighbours), or which clusters all patients share (cluster)
+    Ask(JobAsk),
     /// Cancel a run
     Cancel(RunOf),
     /// Fetch the results of a run that has ended
@@ -148,28 +147,34 @@ pub struct RunOf {
     pub config: PathBuf,
 }
 
-/// `job similar`.
+/// `job ask`.
 #[derive(Debug, Args)]
-pub struct JobSimilar {
-    /// Your run that compares patients: a metric, a regression or a common forest
+pub struct JobAsk {
+    /// The method that asks: neighbours or cluster
+    pub method: Method,
+    /// Settings of the method, as in its table of a job, such as by=anchored or clusters_max=6
+    #[arg(value_name = "KEY=VALUE")]
+    pub settings: Vec<Setting>,
+    /// Your ended run that compares patients: a metric, a regression or a common forest
     #[arg(long, value_name = "RUN")]
     pub run: String,
-    /// By the run, or anchored: by the risk that its regression predicts, and the reasons
-    #[arg(long, value_name = "BY", default_value = "run")]
-    pub by: By,
-    /// The new patients: comma-separated values, one column per feature of the run's job
+    /// The new patients of neighbours: comma-separated values, one column per feature of the run's
+    /// job
     #[arg(long, value_name = "FILE")]
-    pub new: PathBuf,
+    pub new: Option<PathBuf>,
     /// Column of the new patients' names; they stay here [default: numbers from 1]
-    #[arg(long, value_name = "COLUMN")]
+    #[arg(long, value_name = "COLUMN", requires = "new")]
     pub id: Option<String>,
     /// The operator's configuration
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
+    /// Seed of the run [default: that of the ended run's job]
+    #[arg(long, value_name = "NUMBER")]
+    pub seed: Option<u64>,
     /// Print JSON, for machines
     #[arg(long)]
     pub json: bool,
-    /// Write one row per new patient, radius and class
+    /// Write the answer as a table, too
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
     /// Folder for the results [default: kindred-RUN]
@@ -180,52 +185,64 @@ pub struct JobSimilar {
     pub force: bool,
 }
 
-/// By what of a run patients are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct By(pub settings::By);
+/// A method that asks by an ended run.
+#[derive(Debug, Clone)]
+pub struct Method {
+    /// Its name.
+    pub name: String,
+    /// What it takes of the run.
+    pub asker: Asker,
+}
 
-impl std::str::FromStr for By {
+impl std::str::FromStr for Method {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut all = settings::By::ALL.iter();
-        let found = all.find(|(name, _)| *name == text);
-        found
-            .map(|(_, by)| Self(*by))
-            .ok_or_else(|| "wanted run or anchored".to_owned())
+        let known = method::Method::NAMES.iter();
+        let known: Vec<&str> = known
+            .copied()
+            .filter(|name| method::Method::asker(name).is_some())
+            .collect();
+        method::Method::asker(text)
+            .map(|asker| Self {
+                name: text.to_owned(),
+                asker,
+            })
+            .ok_or_else(|| format!("wanted {}", known.join(" or ")))
     }
 }
 
-/// `job cluster`.
-#[derive(Debug, Args)]
-pub struct JobCluster {
-    /// Your run that compares patients: a metric, a regression or a common forest
-    #[arg(long, value_name = "RUN")]
-    pub run: String,
-    /// By the run, or anchored: by the risk that its regression predicts, and the reasons
-    #[arg(long, value_name = "BY", default_value = "run")]
-    pub by: By,
-    /// The operator's configuration
-    #[arg(long, value_name = "FILE")]
-    pub config: PathBuf,
-    /// Fewest clusters to try
-    #[arg(long, value_name = "COUNT", default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=8))]
-    pub least: u32,
-    /// Most clusters to try
-    #[arg(long, value_name = "COUNT", default_value_t = 8, value_parser = clap::value_parser!(u32).range(2..=8))]
-    pub most: u32,
-    /// Samples that measure stability
-    #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = clap::value_parser!(u32).range(10..=50))]
-    pub samples: u32,
-    /// Seed of the starts [default: the run's]
-    #[arg(long, value_name = "NUMBER")]
-    pub seed: Option<u64>,
-    /// Folder for the results [default: kindred-RUN]
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Replace the results of another run in that folder; other files there are never touched
-    #[arg(long)]
-    pub force: bool,
+/// A setting of a method.
+#[derive(Debug, Clone)]
+pub struct Setting {
+    /// Its key.
+    pub key: String,
+    /// Its value, as TOML.
+    pub value: String,
+}
+
+impl std::str::FromStr for Setting {
+    type Err = String;
+
+    /// A word needs no quotes.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wanted = || "wanted KEY=VALUE, such as clusters_max=6".to_owned();
+        let (key, value) = text.split_once('=').ok_or_else(wanted)?;
+        let is_key = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
+        if key.is_empty() || !key.chars().all(is_key) || value.contains(char::is_control) {
+            return Err(wanted());
+        }
+        let is_toml = value.starts_with(['"', '\'', '['])
+            || matches!(value, "true" | "false")
+            || value.parse::<f64>().is_ok_and(f64::is_finite);
+        Ok(Self {
+            key: key.to_owned(),
+            value: match is_toml {
+                true => value.to_owned(),
+                false => format!("{value:?}"),
+            },
+        })
+    }
 }
 
 /// A run and a folder for its results.

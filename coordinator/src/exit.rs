@@ -1,7 +1,7 @@
 //! Exit codes, as deploy/codes.md documents them.
 
 use crate::folder::FolderError as RunsFolderError;
-use crate::operator::{ClusterError, OperatorError, SimilarError, StudyError};
+use crate::operator::{AskError, OperatorError, StudyError};
 use crate::serve::ServeError;
 use crate::simulate::{AgentsError, SimulateError};
 use protocol::failure::Code;
@@ -50,22 +50,29 @@ impl Exit {
         match ending {
             Ending::Converged | Ending::Completed | Ending::RoundLimit => Self::Done,
             Ending::Cancelled => Self::Cancelled,
-            Ending::Failed(failure) if failure.code == Code::Cohort => Self::Data,
-            Ending::Failed(failure) if failure.code == Code::Policy => Self::Refused,
-            Ending::Failed(_) => Self::Run,
+            Ending::Failed(failure) => Self::of_run(failure.code),
         }
     }
 
     /// The code for a call that the coordinator refused, or that never reached it.
     fn of_call(code: Code) -> Self {
+        Self::of_call_and_run(code).0
+    }
+
+    /// The code for a run that failed.
+    fn of_run(code: Code) -> Self {
+        Self::of_call_and_run(code).1
+    }
+
+    fn of_call_and_run(code: Code) -> (Self, Self) {
         match code {
-            Code::Job | Code::Run | Code::Study | Code::Token => Self::Usage,
-            Code::Running => Self::Going,
-            Code::Ended => Self::Ended,
-            Code::Store | Code::Result | Code::Internal => Self::Failed,
-            Code::Cohort
-            | Code::Policy
-            | Code::Sites
+            Code::Cohort => (Self::Connection, Self::Data),
+            Code::Policy => (Self::Connection, Self::Refused),
+            Code::Job | Code::Run | Code::Study | Code::Token => (Self::Usage, Self::Run),
+            Code::Running => (Self::Going, Self::Run),
+            Code::Ended => (Self::Ended, Self::Run),
+            Code::Store | Code::Result | Code::Internal => (Self::Failed, Self::Run),
+            Code::Sites
             | Code::Outcome
             | Code::Pairs
             | Code::Standardise
@@ -96,14 +103,13 @@ impl Exit {
             | Code::Slow
             | Code::Disconnected
             | Code::Stopping
-            | Code::Stopped => Self::Connection,
+            | Code::Stopped => (Self::Connection, Self::Run),
         }
     }
 }
 
 report::exits! {
     CertificateError => Usage,
-    ClusterError => Usage,
     JsonError => Failed,
     NameError => Usage,
     TlsError => Usage,
@@ -166,8 +172,7 @@ impl Exits for OperatorError {
             | Self::Job { .. }
             | Self::Config(_) => Exit::Usage,
             Self::Study(error) => error.exit(),
-            Self::Similar(error) => error.exit(),
-            Self::Cluster(error) => error.exit(),
+            Self::Ask(error) => error.exit(),
             Self::Folder(error) => error.exit(),
             Self::Run(_) | Self::Report(_) | Self::Signals(_) => Exit::Failed,
         }
@@ -183,11 +188,11 @@ impl Exits for StudyError {
     }
 }
 
-impl Exits for SimilarError {
+impl Exits for AskError {
     fn exit(&self) -> Exit {
         match self {
             Self::Patients(_) => Exit::Data,
-            Self::Run { .. } => Exit::Usage,
+            Self::Table(_) | Self::Run { .. } => Exit::Usage,
             Self::Write { .. } => Exit::Failed,
         }
     }

@@ -132,12 +132,7 @@ async fn run_job(job: Job) -> Result<Exit, Ended> {
             let ended = operator::result(&arguments.config, &run, folder).await?;
             finish(&ended, &run, &arguments.config)
         }
-        Job::Cluster(arguments) => {
-            answered(&operator::cluster(&arguments).await?, &arguments.config)
-        }
-        Job::Similar(arguments) => {
-            answered(&operator::similar(&arguments).await?, &arguments.config)
-        }
+        Job::Ask(arguments) => answered(&operator::ask(&arguments).await?, &arguments.config),
         Job::Cancel(arguments) => {
             operator::cancel(&arguments.config, &RunId::new(&arguments.run)?).await?;
             Ok(Exit::Done)

@@ -1,15 +1,11 @@
 //! The operator's side: submits, watches and cancels runs, and fetches what they leave.
 
-mod asking;
-mod cluster;
+mod ask;
 mod patients;
-mod similar;
 mod study;
 
-pub use asking::Asked;
-pub use cluster::{ClusterError, cluster};
+pub use ask::{AskError, Asked, ask};
 pub use patients::{PatientsProblem, PatientsProblems};
-pub use similar::{SimilarError, similar};
 pub(crate) use study::certificate;
 pub use study::{StudyError, card, close, draft, propose, studies, study};
 
@@ -95,12 +91,9 @@ pub enum OperatorError {
     /// A result could not be written.
     #[error(transparent)]
     Report(#[from] ReportError),
-    /// Who is alike cannot be asked so.
+    /// A run cannot be asked by so.
     #[error(transparent)]
-    Similar(#[from] SimilarError),
-    /// Groups cannot be looked for so.
-    #[error(transparent)]
-    Cluster(#[from] ClusterError),
+    Ask(#[from] AskError),
     /// The system refused a signal handler.
     #[error("signals cannot be listened to")]
     Signals(#[source] io::Error),

@@ -454,19 +454,20 @@ fn an_explanation_shows_every_message_with_its_bytes_and_its_rule() {
     // Rows: age, four levels of cp, cp missing. Twice 21 numbers and 3 per round, of the metric and of five folds at once, and 20
     // rounds more for these; 6 x 3 and 2 per certificate; moments: 4 + 5 + 3; of three rules 4 cells and two rows of 6 votes, in
     // sample and held out, 4 of pairs, and 1.
-    // Covered, each takes 18 times as much at most.
+    // Of words of 16 bytes: two counts that follow each other share one, a number of the data takes four.
     let wanted = [
-        ("description", 18 * 48, 1),
-        ("moments", 18 * 96, 1),
+        ("description", 16 * 3, 1),
+        // Of age and the four levels of cp also what a mean adds to the variance between sites: 3 + 2 x 4, 3 + (2 + 1) x 4 + (8 + 1) x 4.
+        ("moments", 16 * 62, 1),
         ("prepared", 0, 1),
-        ("derivatives", 18 * 2_160, 70),
-        ("contribution", 18 * 160, 3),
-        ("assessment", 18 * 808, 1),
+        ("derivatives", 16 * 6 * 45, 70),
+        ("contribution", 16 * 20, 3),
+        ("assessment", 16 * 51, 1),
         ("refusal", 400_000, 1),
     ];
     assert_eq!(told, wanted);
-    let numbers = 48 + 96 + 70 * 2_160 + 480 + 808;
-    assert_eq!(explanation.bytes(), 18 * numbers);
+    let words = 3 + 62 + 70 * 6 * 45 + 3 * 20 + 51;
+    assert_eq!(explanation.bytes(), 16 * words);
     let text = explanation.to_string();
     assert!(text.contains("The policy admits it"), "{text}");
     assert!(
@@ -589,7 +590,7 @@ fn an_explanation_of_the_card_of_a_study_with_medians_tells_of_its_histograms() 
         panic!("three kinds");
     };
     assert_eq!((counts.kind, sums.kind), ("card_counts", "card_sums"));
-    assert_eq!((quantiles.bytes, quantiles.times), (18 * 8 * 4096, 1));
+    assert_eq!((quantiles.bytes, quantiles.times), (16 * 4096 / 2, 1));
     assert!(quantiles.withheld.starts_with("leaves masked"));
 }
 

@@ -28,7 +28,7 @@ pub struct AskedAbout<'a> {
 
 /// Who is alike to each patient who was asked about.
 #[derive(Debug, Clone, Serialize)]
-pub struct AlikeElsewhere {
+pub(crate) struct AlikeElsewhere {
     /// The run that asked.
     run: String,
     /// The run that patients were compared by.
@@ -215,8 +215,7 @@ impl AlikeElsewhere {
     }
 
     /// What people read: the sentences, each radius, and how it came about.
-    #[must_use]
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         for (sentence, query) in self.sentences().iter().zip(&self.queries) {
             text.push_str(&format!("{sentence}\n"));
@@ -251,7 +250,7 @@ impl AlikeElsewhere {
     ///
     /// # Errors
     /// [`io::Error`] where it cannot be written as JSON.
-    pub fn json(&self) -> io::Result<String> {
+    pub(crate) fn json(&self) -> io::Result<String> {
         serde_json::to_string_pretty(self).map_err(io::Error::other)
     }
 
@@ -260,7 +259,7 @@ impl AlikeElsewhere {
     ///
     /// # Errors
     /// [`io::Error`] where it cannot be written.
-    pub fn csv(&self) -> io::Result<Vec<u8>> {
+    pub(crate) fn csv(&self) -> io::Result<Vec<u8>> {
         let mut table = csv::Writer::from_writer(Vec::new());
         table.write_record([
             "patient",

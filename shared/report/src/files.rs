@@ -4,6 +4,8 @@ use crate::cohort::CohortEntry;
 use crate::words::moment;
 use protocol::cohort::MissingShare;
 use protocol::job::Job;
+use protocol::method::Method;
+use protocol::method::asking::Asker;
 use protocol::name::OperatorName;
 use protocol::progress::{Course, Ending};
 use protocol::result::{RunResult, SiteResult};
@@ -178,7 +180,7 @@ pub(crate) fn result_json(
         submitted: result.times.submitted.and_then(moment),
         began: result.times.began.and_then(moment),
         ended: result.times.ended.and_then(moment),
-        job_text: (job.method.needs().queries == 0).then_some(result.job.as_str()),
+        job_text: holds_no_patient(job).then_some(result.job.as_str()),
         cohort: CohortEntry::new(job),
         classes: job.cohort.outcome.kind.classes(),
         files: [&["result.json", "report.html"], files].concat(),
@@ -229,6 +231,11 @@ pub(crate) fn result_json(
         notes: &result.notes,
     };
     json(&file)
+}
+
+/// A job that asks about patients of a query holds their places.
+fn holds_no_patient(job: &Job) -> bool {
+    Method::asker(job.method.name()) != Some(Asker::Queries)
 }
 
 /// A file of JSON.

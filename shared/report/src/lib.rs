@@ -25,7 +25,7 @@ mod tables;
 mod watching;
 mod words;
 
-pub use alike::{AlikeElsewhere, AskedAbout};
+pub use alike::AskedAbout;
 pub use figures::FigureError;
 pub use folder::{FolderError, PendingFolder, Replace};
 pub use groups::{
@@ -34,7 +34,7 @@ pub use groups::{
 pub use lead::say_results;
 pub use listing::{runs_json, runs_table};
 pub use love::{LovePoint, love};
-pub use method::Said;
+pub use method::{Answer, Said};
 pub use npy::npy;
 pub use page::{Part, Shares, Table, sheet};
 pub use plots::{Curve, against, survival, survival_by};

@@ -10,6 +10,9 @@ use wire::private;
 
 const KEY_LENGTH: usize = 32;
 
+/// A number of the site's own, which nobody else can know, for each thing that it is asked for.
+pub type Secret = Box<dyn Fn(&[u8]) -> u64 + Send>;
+
 /// The site's key, made on `first` use from the system's random numbers.
 pub(super) fn key(path: &Path, first: bool) -> Result<FingerprintKey, ChainError> {
     let fail = |what| move |source| file_error(path, what, source);

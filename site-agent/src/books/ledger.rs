@@ -3,8 +3,7 @@
 use crate::books::chain::{self, Chain, ChainError, Head, Link};
 use crate::books::entries::{Books, Event, Used};
 use crate::books::identity::{Question, RunDigest};
-use crate::books::key::{key, other_key};
-use crate::method::Secret;
+use crate::books::key::{Secret, key, other_key};
 use privacy::{Cost, FingerprintKey, Limits, SoFar};
 use protocol::name::RunId;
 use serde::{Deserialize, Serialize};

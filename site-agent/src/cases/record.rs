@@ -3,11 +3,11 @@
 //! It holds no patient's value but, of a run whose sites are centred by themselves, the site's own means.
 
 use crate::books::chain;
-use crate::method::SiteRun;
-use crate::source::Patients;
+use crate::source::{Patients, SiteCohort};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ndarray::Array2;
+use protocol::job::Job;
 use protocol::method::unpsl::settings::UnpslSettings;
 use serde::{Deserialize, Serialize};
 use similarity::cohort::standardise::{
@@ -227,12 +227,11 @@ enum Taken {
 
 impl Record {
     /// Of a run at this site.
-    pub(crate) fn new(site: &SiteRun, learned: Learned) -> Self {
-        let cohort = &site.cohort.cohort;
+    pub(crate) fn new(job: &Job, own: &SiteCohort, learned: Learned) -> Self {
         Self {
-            job: site.job.text.clone(),
-            patients: cohort.patients(),
-            cohort: digest(cohort, &site.cohort.patients),
+            job: job.text.clone(),
+            patients: own.cohort.patients(),
+            cohort: digest(&own.cohort, &own.patients),
             learned,
         }
     }

@@ -2,17 +2,14 @@
 
 use super::kinds::{MessageKind, Told};
 use privacy::Rules;
+use privacy::sums::WORD_BYTES;
 use protocol::job::Job;
 use protocol::limits::{CERTIFICATE_BYTES_MAX, CHAIN_MAX, SITES_MAX};
-use protocol::message::summed_kind;
 
 /// Bytes of the keys and their signature.
 const KEY_BYTES: u64 = 1_536;
 /// Bytes of a secret that another site alone can read.
 const CIPHERTEXT_BYTES: u64 = 1_088;
-/// Covered words take so many times the bytes of the numbers in the clear, at most: a number in a unit of the data takes four
-/// words, and what a mean adds to the variance between sites travels with it.
-const FACTOR: u64 = 18;
 
 /// The messages of a job, as they leave. The card of a study has exchanged its keys before.
 pub(super) fn explained(told: Told, rules: &Rules, job: &Job) -> Told {
@@ -24,12 +21,12 @@ pub(super) fn explained(told: Told, rules: &Rules, job: &Job) -> Told {
         brake,
         open,
     } = told;
+    let summed = job.summed_bytes();
     let own = messages
         .into_iter()
-        .map(|message| match summed_kind(message.kind) {
-            // A site that is ready says no more than that.
-            Some(_) if message.bytes > 0 => covered(message, rules),
-            _ => message,
+        .map(|message| match summed.get(message.kind) {
+            Some(bytes) => covered(message, *bytes, rules),
+            None => message,
         });
     Told {
         messages: keys.into_iter().flatten().chain(own).collect(),
@@ -74,12 +71,12 @@ fn encapsulations() -> MessageKind {
     }
 }
 
-fn covered(message: MessageKind, rules: &Rules) -> MessageKind {
+fn covered(message: MessageKind, bytes: u64, rules: &Rules) -> MessageKind {
     let sites = rules.sites_min;
     MessageKind {
         shape: format!("{}, covered", message.shape),
-        bytes_formula: format!("up to {FACTOR} x {}", message.bytes_formula),
-        bytes: FACTOR * message.bytes,
+        bytes_formula: format!("{WORD_BYTES} x {}", bytes / WORD_BYTES as u64),
+        bytes,
         rule: "sites_min, and those of the cohort",
         withheld: format!(
             "leaves masked: readable only as a sum over at least {sites} sites, so no count of this site is revealed"

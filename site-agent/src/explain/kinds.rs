@@ -35,6 +35,21 @@ pub struct MessageKind {
     pub worst: String,
 }
 
+/// A message that leaves as a term of a sum: `covered` fills in its bytes, from the blank into which the sum is read.
+pub(crate) fn of_a_sum() -> MessageKind {
+    MessageKind {
+        kind: "",
+        purpose: "",
+        shape: String::new(),
+        bytes_formula: "0".to_owned(),
+        bytes: 0,
+        times: 1,
+        rule: "",
+        withheld: String::new(),
+        worst: String::new(),
+    }
+}
+
 /// What is told of a method.
 pub(crate) struct Told {
     /// The kinds of message, in the order of a run.
@@ -99,7 +114,6 @@ impl Sizes {
 
 /// The answer to the first exchange.
 pub(crate) fn description(sizes: &Sizes) -> MessageKind {
-    let numbers = 4 + sizes.class_counts;
     MessageKind {
         kind: "description",
         purpose: "says that the cohort fits, how many patients it has, and whether it learns and judges by folds in a \
@@ -108,14 +122,12 @@ pub(crate) fn description(sizes: &Sizes) -> MessageKind {
             0 => "4 counts".to_owned(),
             classes => format!("4 counts and {classes} class counts"),
         },
-        bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
-        bytes: NUMBER_BYTES * numbers,
-        times: 1,
         rule: "patients_min, class_patients_min",
         withheld: "no: below a minimum the whole job is refused".to_owned(),
         worst: "The exact number of patients, and of each outcome class. Both are at least the minima; below \
              them the site refuses, which tells that they are below. Of a validation, whether minima and rounds allow it."
             .to_owned(),
+        ..of_a_sum()
     }
 }
 
@@ -127,9 +139,6 @@ pub(crate) fn moments(rules: &Rules, job: &Job, sizes: &Sizes) -> MessageKind {
         kind: "moments",
         purpose: "sums and level counts, from which all sites take one standardisation",
         shape: format!("{} features, {numbers} numbers", job.cohort.features.len()),
-        bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
-        bytes: NUMBER_BYTES * numbers,
-        times: 1,
         rule: "patients_min, cell_min",
         withheld: match rules.cell_min {
             1 => "no: cell_min is 1".to_owned(),
@@ -145,6 +154,7 @@ pub(crate) fn moments(rules: &Rules, job: &Job, sizes: &Sizes) -> MessageKind {
              under {} are rounded. Who knows all patients but one can work out that one.",
             rules.cell_min.max(1)
         ),
+        ..of_a_sum()
     }
 }
 
@@ -163,17 +173,6 @@ pub(crate) fn prepared(pooled: bool, sizes: &Sizes) -> MessageKind {
         } else {
             "empty".to_owned()
         },
-        bytes_formula: if pooled {
-            format!("{NUMBER_BYTES} x {rows} x {rows}")
-        } else {
-            "0".to_owned()
-        },
-        bytes: if pooled {
-            NUMBER_BYTES * rows * rows
-        } else {
-            0
-        },
-        times: 1,
         rule: if pooled {
             "second_moments"
         } else {
@@ -185,6 +184,7 @@ pub(crate) fn prepared(pooled: bool, sizes: &Sizes) -> MessageKind {
         } else {
             NOTHING.to_owned()
         },
+        ..of_a_sum()
     }
 }
 

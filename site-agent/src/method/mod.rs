@@ -20,6 +20,7 @@ mod room;
 mod scores;
 pub mod unpsl;
 
+pub use crate::books::key::Secret;
 use crate::books::ledger::Asks;
 use crate::explain::kinds::Told;
 use crate::run::stop::Stop;
@@ -40,9 +41,6 @@ use similarity::cohort::quantile::{Grid, counts};
 use similarity::cohort::{Outcome, Values};
 use similarity::numeric::seed::Seed;
 use std::path::{Path, PathBuf};
-
-/// A number of the site's own, which nobody else can tell, for each thing that it is asked for.
-pub type Secret = Box<dyn Fn(&[u8]) -> u64 + Send>;
 
 /// What a site's number for its folds is asked by.
 const FOLDS: &[u8] = b"folds";

@@ -13,6 +13,7 @@ use kindred_tests::federation::{NOW, RUN, worker};
 use kindred_tests::programs::Home;
 use kindred_tests::studies::Proposed;
 use play::{Heard, OPERATOR, PATIENTS, Played, Weather, operator, play};
+use privacy::sums::WORD_BYTES;
 use privacy::{Disclosure, Limits, Permission};
 use protocol::message::unpsl::{self, Contribution};
 use protocol::message::{Answer, Closed};
@@ -100,6 +101,26 @@ fn explained(sample: &Sample) -> BTreeMap<&'static str, MessageKind> {
     assert_eq!(explanation.refusals, [], "{sample}");
     let messages = explanation.messages.into_iter();
     messages.map(|message| (message.kind, message)).collect()
+}
+
+#[test]
+fn explain_says_exactly_how_long_the_largest_words_of_a_kind_are() {
+    of_every_sample(|sample| {
+        let explained = explained(sample);
+        let mut longest: BTreeMap<&str, u64> = BTreeMap::new();
+        for heard in play(sample, PATIENTS, Weather::Calm).heard {
+            if let Answer::Covered(covered) = &heard.answer {
+                let bytes = (covered.words.as_slice().len() * WORD_BYTES) as u64;
+                let most = longest.entry(covered.kind).or_default();
+                *most = bytes.max(*most);
+            }
+        }
+        assert!(longest.contains_key("description"), "{sample}");
+        for (kind, found) in longest {
+            let wanted = explained[kind].bytes;
+            assert_eq!(found, wanted, "{sample}: {kind}");
+        }
+    });
 }
 
 #[test]

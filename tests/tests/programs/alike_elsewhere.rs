@@ -216,7 +216,7 @@ fn an_operator_hears_who_is_alike_at_all_hospitals_and_how_they_fared() {
     let run = learned.stdout.lines().next().unwrap().to_owned();
     let (header, rows) = some_of_the_east(&deployment);
     let similar = |more: &[&str]| {
-        let arguments = ["similar", "--run", &run, "--new", "new.csv"];
+        let arguments = ["ask", "neighbours", "--run", &run, "--new", "new.csv"];
         deployment.job(&[&arguments, more].concat())
     };
     let ran = similar(&[
@@ -315,7 +315,16 @@ fn questions_that_cannot_be_asked(
 ) {
     let similar = |run: &str, table: &str, more: &[&str]| {
         deployment.home.write("bad.csv", table);
-        let arguments = ["similar", "--run", run, "--new", "bad.csv", "--out", "bad"];
+        let arguments = [
+            "ask",
+            "neighbours",
+            "--run",
+            run,
+            "--new",
+            "bad.csv",
+            "--out",
+            "bad",
+        ];
         deployment.job(&[&arguments, more].concat())
     };
     let fields: Vec<String> = row.iter().map(str::to_owned).collect();
@@ -360,7 +369,7 @@ fn questions_that_cannot_be_asked(
     similar(run, &header, &[]).must_fail(DATA, &["found 0 patients, wanted 1 to 200"]);
     let good = format!("{header}\n{}\n", fields.join(","));
     similar("unknown", &good, &[]).must_fail(USAGE, &["KDR-RUN"]);
-    let anchored = similar(run, &good, &["--by", "anchored"]);
+    let anchored = similar(run, &good, &["by=anchored"]);
     anchored.must_fail(USAGE, &["only a regression has a risk"]);
     // A site that has lost what the run left is not asked by anything else, and two of the four are too few.
     for site in ["south", "west"] {
@@ -460,8 +469,16 @@ fn by_a_regression_of_survival_times_it_is_events_in_the_time_followed() {
     deployment.home.write("new.csv", &new);
     let mut told_of = 0;
     let arguments = [
-        "similar", "--run", &run, "--new", "new.csv", "--json", "--out", "alike", "--by",
-        "anchored",
+        "ask",
+        "neighbours",
+        "by=anchored",
+        "--run",
+        &run,
+        "--new",
+        "new.csv",
+        "--json",
+        "--out",
+        "alike",
     ];
     let ran = deployment.job(&arguments).must_succeed();
     let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -512,7 +529,14 @@ fn by_a_regression_of_survival_times_it_is_events_in_the_time_followed() {
     assert!(told_of > 100);
     // By the run itself patients are in other groups: what both differ by may be of few.
     let plain = [
-        "similar", "--run", &run, "--new", "new.csv", "--out", "plain",
+        "ask",
+        "neighbours",
+        "--run",
+        &run,
+        "--new",
+        "new.csv",
+        "--out",
+        "plain",
     ];
     let refused = deployment.job(&plain);
     refused.must_fail(REFUSED, &["metrics_for_groups is 1, of which 1 are used"]);
@@ -523,7 +547,7 @@ fn by_a_regression_of_survival_times_it_is_events_in_the_time_followed() {
     let missing = format!("{}\n{}\n", names.join(","), cells.join(","));
     deployment.home.write("new.csv", &missing);
     deployment
-        .job(&["similar", "--run", &run, "--new", "new.csv"])
+        .job(&["ask", "neighbours", "--run", &run, "--new", "new.csv"])
         .must_fail(
             DATA,
             &["new.csv, line 2, column first_1: found none, wanted a value"],

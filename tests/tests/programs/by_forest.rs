@@ -98,7 +98,15 @@ fn by_a_common_forest_groups_and_who_is_alike_are_what_tables_and_forest_come_to
 
     some_of_the_east(&deployment);
     let asked = [
-        "similar", "--run", &run, "--new", "new.csv", "--json", "--out", "alike",
+        "ask",
+        "neighbours",
+        "--run",
+        &run,
+        "--new",
+        "new.csv",
+        "--json",
+        "--out",
+        "alike",
     ];
     let ran = deployment.job(&asked).must_succeed();
     let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -126,7 +134,7 @@ fn others_place_nobody(deployment: &Deployment, run: &str) {
     deployment.home.write("local.toml", &local);
     let ran = deployment.job(&["submit", "local.toml", "--wait", "--out", "local"]);
     let local = ran.must_succeed().stdout.lines().next().unwrap().to_owned();
-    let asked = ["cluster", "--run", &local, "--out", "none"];
+    let asked = ["ask", "cluster", "--run", &local, "--out", "none"];
     deployment.job(&asked).must_fail(
         USAGE,
         &[

@@ -33,7 +33,7 @@ fn an_operator_hears_which_groups_all_hospitals_have_in_common() {
     let ran = deployment.job(&["submit", "job.toml", "--wait", "--out", "learned"]);
     let run = ran.must_succeed().stdout.lines().next().unwrap().to_owned();
     let cluster = |run: &str, more: &[&str]| {
-        let arguments = ["cluster", "--run", run, "--samples", "10"];
+        let arguments = ["ask", "cluster", "samples=10", "--run", run];
         deployment.job(&[&arguments, more].concat())
     };
     let answer = grouped(&deployment, &run, GROUPS, "clusters");
@@ -82,8 +82,11 @@ fn an_operator_hears_which_groups_all_hospitals_have_in_common() {
     }
 
     cluster("unknown", &[]).must_fail(USAGE, &["KDR-RUN"]);
-    let crossed = ["--least", "5", "--most", "4"];
-    cluster(&run, &crossed).must_fail(USAGE, &["--least no more than --most"]);
+    let crossed = ["clusters_min=5", "clusters_max=4"];
+    cluster(&run, &crossed).must_fail(
+        USAGE,
+        &["clusters_min: found 5, wanted a whole number from 2 to 4"],
+    );
     // A group of patients is no metric.
     cluster(&looked, &[]).must_fail(USAGE, &["no metric, no weights and no common forest"]);
     for site in ["south", "west"] {
@@ -128,9 +131,12 @@ pub(crate) fn with_outcome(outcome: &str, job: &str) -> Deployment {
 
 /// What an operator hears who asks for so many groups by a run.
 pub(crate) fn grouped(deployment: &Deployment, run: &str, groups: usize, out: &str) -> Value {
-    let groups = groups.to_string();
-    let asked = ["cluster", "--run", run, "--samples", "10"];
-    let number = ["--least", &groups, "--most", &groups, "--out", out];
+    let number = [
+        format!("clusters_min={groups}"),
+        format!("clusters_max={groups}"),
+    ];
+    let asked = ["ask", "cluster", "samples=10", "--run", run];
+    let number = [&number[0], &number[1], "--out", out];
     deployment
         .job(&[&asked[..], &number].concat())
         .must_succeed();
@@ -145,7 +151,7 @@ fn groups_by_the_weights_of_a_regression_tell_a_number_apart() {
     let run = ran.must_succeed().stdout.lines().next().unwrap().to_owned();
     let answer = grouped(&deployment, &run, 3, "clusters");
     // Anchored it makes other groups of the same patients: what both differ by may be of few.
-    let anchored = ["cluster", "--run", &run, "--by", "anchored"];
+    let anchored = ["ask", "cluster", "by=anchored", "--run", &run];
     let refused = deployment.job(&[&anchored[..], &["--out", "anchored"]].concat());
     refused.must_fail(REFUSED, &["metrics_for_groups is 1, of which 1 are used"]);
 

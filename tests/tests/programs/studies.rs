@@ -308,7 +308,16 @@ fn runs(deployment: &mut Deployment) {
         .write("new.csv", "id,first_1,first_3\nnew,0.1,0.2\n");
     let run = result["run"].as_str().unwrap();
     let alike = [
-        "similar", "--run", run, "--new", "new.csv", "--id", "id", "--out", "alike",
+        "ask",
+        "neighbours",
+        "--run",
+        run,
+        "--new",
+        "new.csv",
+        "--id",
+        "id",
+        "--out",
+        "alike",
     ];
     deployment.job(&alike).must_succeed();
 }

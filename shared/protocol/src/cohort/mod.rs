@@ -5,13 +5,13 @@ mod read;
 mod treatment;
 mod value;
 
-use crate::message::ColumnMoments;
 pub use judgements::Judgements;
 pub(crate) use judgements::read as judgements;
 pub(crate) use read::{features, lines_alone, outcome};
 pub use treatment::{GriddedColumn, Grids};
 pub use value::{Value, age, is_plausible};
 
+use similarity::cohort::moments::ColumnMoments;
 use std::collections::BTreeMap;
 
 /// The patients of a job: what is known of each.
@@ -187,9 +187,23 @@ impl Feature {
         let curved = u64::from(self.spline.saturating_sub(1));
         rows + curved + u64::from(self.impute == Impute::Indicator)
     }
+
+    /// The columns that it has in a regression, at most: the first level is the reference.
+    #[must_use]
+    pub fn terms_at_most(&self) -> u64 {
+        let reference = matches!(self.kind, FeatureKind::Categorical { .. });
+        self.rows_at_most() - u64::from(reference)
+    }
 }
 
 impl CohortSpecification {
+    /// The rows of a matrix of all features, at most.
+    #[must_use]
+    pub fn rows_at_most(&self) -> usize {
+        let rows: u64 = self.features.iter().map(Feature::rows_at_most).sum();
+        usize::try_from(rows).unwrap_or(usize::MAX)
+    }
+
     /// What people read for a row of a matrix, which is named after its feature, `feature=level` or
     /// `feature=missing`.
     #[must_use]

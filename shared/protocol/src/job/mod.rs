@@ -3,11 +3,15 @@
 mod read;
 
 use crate::cohort::{CohortSpecification, Grids, Judgements};
+use crate::exchange::Asking;
 use crate::method::Method;
 use crate::name::SiteName;
+use crate::stage::agreeing::Agreeing;
 use crate::study::{Study, StudyOutcome};
-use privacy::{JobFacts, Permission};
+use privacy::sums::{WORD_BYTES, Words};
+use privacy::{Disclosure, JobFacts, Permission};
 use similarity::numeric::precision::Precision;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A job, parsed. Its text travels; its types do not.
@@ -69,6 +73,22 @@ impl Job {
     #[must_use]
     pub fn grids(&self) -> Grids {
         self.method.grids(&self.cohort)
+    }
+
+    /// Bytes of the largest answer of each kind that is summed, as the words of its numbers leave.
+    #[must_use]
+    pub fn summed_bytes(&self) -> BTreeMap<&'static str, u64> {
+        let described = Agreeing::new(Arc::clone(&self.cohort)).blank();
+        let blanks = described
+            .into_iter()
+            .chain(self.method.largest(&self.cohort));
+        let mut all = BTreeMap::new();
+        for mut blank in blanks {
+            let bytes = (Words::wanted(&mut blank) * WORD_BYTES) as u64;
+            let most = all.entry(blank.kind()).or_insert(0);
+            *most = bytes.max(*most);
+        }
+        all
     }
 
     /// The facts of this job, submitted by `operator`, that a site's policy judges.

@@ -4,7 +4,7 @@ use super::{Answer, DESCRIPTION, MOMENTS, PREPARED, QUANTILES};
 use crate::assessment::ASSESSMENT;
 use crate::method;
 use crate::name::RunId;
-use crate::run::Record;
+use crate::time::Timestamp;
 use privacy::sums::Total;
 use privacy::{Covered, Notice};
 
@@ -24,6 +24,19 @@ crate::methods!(kinds);
 #[must_use]
 pub fn summed_kind(name: &str) -> Option<&'static str> {
     summed_kinds().find(|kind| *kind == name)
+}
+
+/// One closed step of a run: what a replay needs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// When it closed.
+    pub at: Timestamp,
+    /// The exchange that closed; 0 is the joining.
+    pub exchange: u32,
+    /// The answer of every site of the job; of the joining none.
+    pub answers: Vec<Option<Answer>>,
+    /// The word of each site for its answer; empty where there is none.
+    pub signatures: Vec<Vec<u8>>,
 }
 
 /// A closed exchange, as every site of a run of sums hears it: enough to work out what is asked next.

@@ -6,6 +6,7 @@
 //! `settings` (a table of the job), its `message`s, the `coordinator`'s stages, and the `model` that it leaves. What each says of itself
 //! stands in `room`; nothing else in this crate names a method.
 
+pub mod asking;
 pub mod card;
 pub mod cluster;
 pub mod compare;
@@ -22,7 +23,9 @@ use crate::cohort::{CohortSpecification, Grids, MissingShare, Value};
 use crate::document::Section;
 use crate::exchange::{Asking, Closed, Course, Turn};
 use crate::failure::Failure;
+use crate::message::Answer;
 use crate::progress::Ending;
+use asking::Asker;
 use room::{MethodModel, MethodSettings, MethodStages, Reading};
 use similarity::numeric::precision::Precision;
 pub(crate) use terms::{Beginning, judges_in_words, placed};
@@ -66,6 +69,15 @@ macro_rules! registry {
                 match self { $(Self::$Name(_) => stringify!($room),)* }
             }
 
+            /// What the method of a name takes of the ended run that it asks by; none of a method that asks by none, or of another word.
+            #[must_use]
+            pub fn asker(name: &str) -> Option<Asker> {
+                match name {
+                    $(stringify!($room) => <$room::Settings as MethodSettings>::asking(),)*
+                    _ => None,
+                }
+            }
+
             /// Reads the table of a method.
             pub(crate) fn read(named: Named, root: &mut Section<'_, '_>, at: &Reading<'_>) -> Option<Self> {
                 match named { $(Named::$Name => MethodSettings::read(root, at).map(Self::$Name),)* }
@@ -100,6 +112,11 @@ macro_rules! registry {
             /// What it takes of what the sites count on grids.
             pub(crate) fn grids(&self, cohort: &CohortSpecification) -> Grids {
                 match self { $(Self::$Name(settings) => settings.grids(cohort),)* }
+            }
+
+            /// Nothing, in the shape of the largest answers that it has summed.
+            pub(crate) fn largest(&self, cohort: &CohortSpecification) -> Vec<Answer> {
+                match self { $(Self::$Name(settings) => settings.largest(cohort),)* }
             }
 
             /// What it needs of a site's policy.

@@ -1,5 +1,6 @@
 //! What each method says of itself. No trait here has a default: a method that has nothing to say says so.
 
+use super::asking::Asker;
 use super::regression::message::Evaluating;
 use super::terms::{Beginning, Needs, Unplaced};
 use crate::assessment::Assessment;
@@ -9,6 +10,7 @@ use crate::cohort::{
 use crate::document::Section;
 use crate::exchange::{Asking, Closed, Course, Turn};
 use crate::failure::Failure;
+use crate::message::Answer;
 use crate::progress::Ending;
 use crate::study::Study;
 use ndarray::Array2;
@@ -34,6 +36,9 @@ pub(crate) trait MethodSettings: Sized {
     /// Whether it is of all outcomes and features of a study, and so allowed by each.
     const IS_OF_ALL: bool;
 
+    /// What it takes of the ended run that it asks by; none of a method that asks by none.
+    fn asking() -> Option<Asker>;
+
     /// Reads the table, and reports what the method needs that outcome or features do not have.
     fn read(root: &mut Section<'_, '_>, at: &Reading<'_>) -> Option<Self>;
 
@@ -50,6 +55,9 @@ pub(crate) trait MethodSettings: Sized {
 
     /// What it takes of that for one job.
     fn grids(&self, cohort: &CohortSpecification) -> Grids;
+
+    /// Nothing, in the shape of the largest answers that it has summed: at least one of each kind, where no feature is constant.
+    fn largest(&self, cohort: &CohortSpecification) -> Vec<Answer>;
 
     /// What it needs of a site's policy.
     fn needs(&self) -> Needs;

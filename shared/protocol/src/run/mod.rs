@@ -16,6 +16,7 @@ use crate::exchange::Asking;
 use crate::failure::Failure;
 use crate::job::Job;
 use crate::limits::{NOTES_MAX, PATIENCE};
+pub use crate::message::Record;
 use crate::message::{
     Answer, Ask, Begin, Closed, ColumnHistogram, Encapsulations, Introduction, Request, ToSite,
     Warrant,
@@ -92,19 +93,6 @@ pub enum Action {
     Report(Progress),
     /// The run is over.
     End(Ending),
-}
-
-/// One closed step of a run: what a replay needs.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Record {
-    /// When it closed.
-    pub at: Timestamp,
-    /// The exchange that closed; 0 is the joining.
-    pub exchange: u32,
-    /// The answer of every site of the job; of the joining none.
-    pub answers: Vec<Option<Answer>>,
-    /// The word of each site for its answer; empty where there is none.
-    pub signatures: Vec<Vec<u8>>,
 }
 
 /// Records that no run of this job leaves.

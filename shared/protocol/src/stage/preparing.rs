@@ -207,6 +207,30 @@ fn apart(standardisation: &Standardisation, shares: &[f64]) -> Option<String> {
     (!names.is_empty()).then_some(text)
 }
 
+/// Nothing, in the shape of a site's moments.
+fn no_moments(cohort: &CohortSpecification) -> Answer {
+    let features = cohort.features.iter();
+    let columns = features.map(|feature| feature.kind.blank()).collect();
+    Answer::Moments(SiteMoments::blank(columns))
+}
+
+/// Nothing, in the shape of second moments.
+fn no_second_moments(rows: usize) -> Answer {
+    Answer::Prepared(Some(SecondMoments {
+        patients: 0,
+        sums: Array1::zeros(rows),
+        products: Array2::zeros((rows, rows)),
+    }))
+}
+
+/// Nothing, in the shape of the largest answers to a preparation.
+pub(crate) fn largest(wanted: &impl Preparable, cohort: &CohortSpecification) -> Vec<Answer> {
+    let multiplied = wanted
+        .multiplies()
+        .then(|| no_second_moments(cohort.rows_at_most()));
+    [no_moments(cohort)].into_iter().chain(multiplied).collect()
+}
+
 type Closing = Result<Turn<Prepared>, Failure>;
 
 impl<P: Preparable> Asking for Preparation<P> {
@@ -265,21 +289,10 @@ impl<P: Preparable> Asking for Preparation<P> {
 
     fn blank(&self) -> Option<Answer> {
         Some(match &self.step {
-            Step::Moments => {
-                let features = self.cohort.features.iter();
-                let columns = features.map(|feature| feature.kind.blank()).collect();
-                Answer::Moments(SiteMoments::blank(columns))
-            }
+            Step::Moments => no_moments(&self.cohort),
             Step::Prepare {
                 standardisation, ..
-            } if self.wanted.multiplies() => {
-                let rows = standardisation.rows().len();
-                Answer::Prepared(Some(SecondMoments {
-                    patients: 0,
-                    sums: Array1::zeros(rows),
-                    products: Array2::zeros((rows, rows)),
-                }))
-            }
+            } if self.wanted.multiplies() => no_second_moments(standardisation.rows().len()),
             Step::Prepare { .. } | Step::Correlate { .. } => return None,
         })
     }

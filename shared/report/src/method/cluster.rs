@@ -66,7 +66,12 @@ impl Reported for Model {
         settings: &ClusterSettings,
         _: AskedAbout<'_>,
     ) -> Option<Said> {
-        Some(Said::Clusters(words(result, job, settings, self)))
+        let answer = Answer::new(result, job, self);
+        Some(Said::Answer(super::Answer {
+            text: words(&answer, settings),
+            json: serde_json::to_string_pretty(&answer).map_err(io::Error::other),
+            csv: answer.csv(),
+        }))
     }
 }
 
@@ -105,12 +110,11 @@ fn chapters(
 }
 
 /// The answer in words: how many groups there are, each of them, and who is in none.
-fn words(result: &RunResult, job: &Job, settings: &ClusterSettings, model: &Model) -> String {
-    let answer = Answer::new(result, job, model);
+fn words(answer: &Answer, settings: &ClusterSettings) -> String {
     let groups = answer.groups.iter();
     let groups = groups.map(|group| group.sentence(answer.sites));
-    let lines = [lead(&answer, settings)].into_iter().chain(groups);
-    let lines: Vec<String> = lines.chain(in_none(&answer)).collect();
+    let lines = [lead(answer, settings)].into_iter().chain(groups);
+    let lines: Vec<String> = lines.chain(in_none(answer)).collect();
     lines.join("\n")
 }
 

@@ -9,7 +9,7 @@ mod regression;
 mod room;
 mod unpsl;
 
-use crate::alike::{AlikeElsewhere, AskedAbout};
+use crate::alike::AskedAbout;
 use crate::figures::FigureError;
 use crate::files::{self, Learnt};
 use crate::tables;
@@ -43,10 +43,19 @@ pub(crate) struct Chapters {
 pub enum Said {
     /// Of synthetic patients what was found, compared with the truth.
     Truth(String),
-    /// The patients at the hospitals who are similar to those of a query.
-    Similar(AlikeElsewhere),
-    /// The clusters of patients, in words.
-    Clusters(String),
+    /// The answer to what was asked by an ended run.
+    Answer(Answer),
+}
+
+/// An answer in three forms.
+#[derive(Debug)]
+pub struct Answer {
+    /// For people.
+    pub text: String,
+    /// For machines.
+    pub json: io::Result<String>,
+    /// For spreadsheets.
+    pub csv: io::Result<Vec<u8>>,
 }
 
 impl Said {
@@ -55,7 +64,16 @@ impl Said {
     pub fn truth(self) -> Option<String> {
         match self {
             Self::Truth(text) => Some(text),
-            Self::Similar(_) | Self::Clusters(_) => None,
+            Self::Answer(_) => None,
+        }
+    }
+
+    /// The answer to what was asked.
+    #[must_use]
+    pub fn answer(self) -> Option<Answer> {
+        match self {
+            Self::Answer(answer) => Some(answer),
+            Self::Truth(_) => None,
         }
     }
 }

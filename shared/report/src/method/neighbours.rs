@@ -53,7 +53,12 @@ impl Reported for Model {
         _: &NeighboursSettings,
         of: AskedAbout<'_>,
     ) -> Option<Said> {
-        Some(Said::Similar(answer(result, job, self, of)))
+        let answer = answer(result, job, self, of);
+        Some(Said::Answer(super::Answer {
+            text: answer.text(),
+            json: answer.json(),
+            csv: answer.csv(),
+        }))
     }
 }
 

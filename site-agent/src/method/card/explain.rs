@@ -1,11 +1,11 @@
 //! What a job for the card of a study would make this site send.
 
-use crate::explain::kinds::{MessageKind, NUMBER_BYTES, Sizes, Told, description, refusal};
+use crate::explain::kinds::{MessageKind, Sizes, Told, description, of_a_sum, refusal};
 use privacy::Rules;
 use protocol::cohort::Grids;
 use protocol::job::Job;
 use protocol::limits::{CARD_PATIENTS_MIN, PUBLISHED_PATIENTS};
-use protocol::method::card::settings::{CardSettings, counted, levels};
+use protocol::method::card::settings::{CardSettings, levels};
 
 const WITHHELD: &str = "nothing of this site by itself, for it leaves covered";
 
@@ -30,35 +30,27 @@ pub(crate) fn explained(job: &Job, settings: &CardSettings, rules: &Rules) -> To
 }
 
 fn parts(settings: &CardSettings) -> MessageKind {
-    let numbers = settings.patterns() as u64;
+    let numbers = settings.patterns();
     MessageKind {
-        kind: "card_parts",
         purpose: "patients by who has which outcome: where they are few, they are left out of the study",
         shape: format!("{numbers} parts"),
-        bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
-        bytes: NUMBER_BYTES * numbers,
-        times: 1,
-        rule: "sites_min",
-        withheld: WITHHELD.to_owned(),
         worst: "How many patients have one outcome and not another, over all hospitals, a few among them.".to_owned(),
+        ..of_counts("card_parts")
     }
 }
 
 fn lots(settings: &CardSettings) -> MessageKind {
-    let numbers = settings.counts_of_lots() as u64;
+    let numbers = settings.counts_of_lots();
     MessageKind {
         purpose: "patients, all and those with each outcome, by who is in which of the study and those that it renews",
         shape: format!("{numbers} lots"),
         worst: "How many patients came or left between two studies, over all hospitals, a few among them.".to_owned(),
-        ..of_numbers("card_lots", numbers)
+        ..of_counts("card_lots")
     }
 }
 
 fn counts(settings: &CardSettings) -> MessageKind {
-    let features = settings.features.iter();
-    let each: usize = features.map(|one| counted(&one.kind) + 1).sum();
     let (groups, parts) = (settings.places().len(), settings.parts());
-    let numbers = (groups * (each + 1) + parts) as u64;
     MessageKind {
         purpose: "patients of each group of each outcome, by level of each feature, and by who has which outcome: the study's \
                   Table 1",
@@ -67,7 +59,7 @@ fn counts(settings: &CardSettings) -> MessageKind {
             "How many patients of each group have each level or no value. A count of fewer than {PUBLISHED_PATIENTS} is not \
              published."
         ),
-        ..of_numbers("card_counts", numbers)
+        ..of_counts("card_counts")
     }
 }
 
@@ -98,7 +90,7 @@ fn histograms(settings: &CardSettings, rules: &Rules) -> Option<MessageKind> {
             "How many patients lie in each stretch of a number's range, in stretches of {minimum} patients or more, and \
              so every quantile to the width of a stretch."
         ),
-        ..of_numbers("quantiles", numbers)
+        ..of_counts("quantiles")
     })
 }
 
@@ -111,7 +103,6 @@ fn sums(settings: &CardSettings) -> MessageKind {
         .iter()
         .map(|one| CardSettings::sums_of(&one.specification.kind))
         .sum();
-    let numbers = (2 * groups * numeric + of_outcomes) as u64;
     MessageKind {
         purpose: "sums and sums of squares of each number by group, of which the table shows means and standard deviations, \
                   and the time at risk",
@@ -120,21 +111,16 @@ fn sums(settings: &CardSettings) -> MessageKind {
             "The mean and spread of each number in each group of which {CARD_PATIENTS_MIN} patients or more have it, over all \
              hospitals. Who knows all patients of a group but one can work out that one."
         ),
-        ..of_numbers("card_sums", numbers)
+        ..of_counts("card_sums")
     }
 }
 
-/// A message of so many numbers, which leaves once.
-fn of_numbers(kind: &'static str, numbers: u64) -> MessageKind {
+/// A message of a card.
+fn of_counts(kind: &'static str) -> MessageKind {
     MessageKind {
         kind,
-        purpose: "",
-        shape: String::new(),
-        bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
-        bytes: NUMBER_BYTES * numbers,
-        times: 1,
         rule: "sites_min",
         withheld: WITHHELD.to_owned(),
-        worst: String::new(),
+        ..of_a_sum()
     }
 }

@@ -1,6 +1,6 @@
 //! What a job that looks for groups of patients would make this site send.
 
-use crate::explain::kinds::{MessageKind, NUMBER_BYTES, Sizes, Told, description, refusal};
+use crate::explain::kinds::{MessageKind, Sizes, Told, description, of_a_sum, refusal};
 use crate::method::neighbours::least;
 use privacy::Rules;
 use protocol::job::Job;
@@ -35,17 +35,14 @@ pub(crate) fn explained(rules: &Rules, job: &Job, settings: &ClusterSettings) ->
 
 fn spread(settings: &ClusterSettings, least: u64) -> MessageKind {
     let coordinates = u64::from(settings.coordinates);
-    let numbers = 1 + coordinates + coordinates * coordinates;
     MessageKind {
         kind: "spread",
         purpose: "where the small groups of the site's patients are in all, from which the first centres are drawn",
         shape: format!("1 count, {coordinates} and {coordinates} x {coordinates} numbers"),
-        bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
-        bytes: NUMBER_BYTES * numbers,
-        times: 1,
         rule: RULE,
         withheld: withheld(least),
         worst: "The mean of the small groups' means, and how these vary together: numbers as the run places patients.".to_owned(),
+        ..of_a_sum()
     }
 }
 
@@ -56,8 +53,6 @@ fn steps(settings: &ClusterSettings, least: u64) -> MessageKind {
         kind: "nearest_sums",
         purpose: "the small groups by the nearest centre, added up: the sums over the sites give the next centres",
         shape: format!("up to {rows} x {each}"),
-        bytes_formula: format!("up to {NUMBER_BYTES} x {rows} x {each}"),
-        bytes: NUMBER_BYTES * rows * each,
         times: u64::from(STEPS_MAX),
         rule: RULE,
         withheld: withheld(least),
@@ -65,6 +60,7 @@ fn steps(settings: &ClusterSettings, least: u64) -> MessageKind {
             "Two steps differ by whole small groups, or not at all: of one that changes its centre its size and its mean, over {least} \
              patients or more."
         ),
+        ..of_a_sum()
     }
 }
 
@@ -78,15 +74,13 @@ fn agreement(job: &Job, settings: &ClusterSettings, least: u64) -> MessageKind {
         kind: "agreement",
         purpose: "outcomes of each cluster, and whether the clusters recur in samples of the small groups",
         shape: format!("{clusters} x {each} and {cells} counts"),
-        bytes_formula: format!("{NUMBER_BYTES} x ({clusters} x {each} + {cells})"),
-        bytes: NUMBER_BYTES * (clusters * each + cells),
-        times: 1,
         rule: RULE,
         withheld: withheld(least),
         worst: format!(
             "Outcomes of whole small groups of {least} patients or more, each with noise that is fixed for its group. The samples are drawn by \
              the site's own number, which nobody else can tell."
         ),
+        ..of_a_sum()
     }
 }
 
@@ -98,9 +92,6 @@ fn marks(job: &Job, settings: &ClusterSettings, least: u64) -> MessageKind {
         purpose: "what the patients of each cluster are like: of every number the mean and its spread, of every level the share; and \
                   whether the site has the cluster",
         shape: format!("up to {clusters} x {each}"),
-        bytes_formula: format!("up to {NUMBER_BYTES} x {clusters} x {each}"),
-        bytes: NUMBER_BYTES * clusters * each,
-        times: 1,
         rule: RULE,
         withheld: format!(
             "{}; a feature of which fewer than {least} of a small group have a value is left out of it, and otherwise who has none counts \
@@ -110,6 +101,7 @@ fn marks(job: &Job, settings: &ClusterSettings, least: u64) -> MessageKind {
         worst: format!(
             "Means over whole small groups of {least} patients or more: a level that all of a group have is revealed of each."
         ),
+        ..of_a_sum()
     }
 }
 

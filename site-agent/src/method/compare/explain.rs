@@ -1,7 +1,7 @@
 //! What a job that compares similarities would make this site send.
 
 use crate::explain::kinds::{
-    MessageKind, NUMBER_BYTES, Sizes, TOGETHER, Told, description, moments, on_the_grid, prepared,
+    MessageKind, Sizes, TOGETHER, Told, description, moments, of_a_sum, on_the_grid, prepared,
     refusal,
 };
 use crate::method::forest::explain as forest;
@@ -66,17 +66,11 @@ fn comparison(rules: &Rules, settings: &CompareSettings, sizes: &Sizes) -> Messa
         2 => score_bins(settings.neighbours).max(SHARE_BINS) as u64,
         _ => 0,
     };
-    let (each, shape) = match sizes.classes {
-        0 => (
-            7,
-            "1 sum of errors over a count, and 5 sums of differences".to_owned(),
-        ),
-        classes => (
-            classes * classes + 2 * bins + 5,
-            format!(
-                "1 table of {classes} x {classes}, 1 of 2 x {bins} where there are two classes, 1 sum over a count, and 3 counts beside the \
-                 Euclidean distance"
-            ),
+    let shape = match sizes.classes {
+        0 => "1 sum of errors over a count, and 5 sums of differences".to_owned(),
+        classes => format!(
+            "1 table of {classes} x {classes}, 1 of 2 x {bins} where there are two classes, 1 sum over a count, and 3 counts compared with \
+             the Euclidean distance"
         ),
     };
     MessageKind {
@@ -84,9 +78,6 @@ fn comparison(rules: &Rules, settings: &CompareSettings, sizes: &Sizes) -> Messa
         purpose: "how well each similarity predicts the site's held-out patients, and beside the Euclidean distance how many it alone, or \
                   that alone, classes rightly",
         shape: format!("{families} families, of each {shape}"),
-        bytes_formula: format!("{NUMBER_BYTES} x {families} x {each}"),
-        bytes: NUMBER_BYTES * families * each,
-        times: 1,
         rule: "patients_min, cell_min",
         withheld: match sizes.classes {
             0 => format!(
@@ -99,5 +90,6 @@ fn comparison(rules: &Rules, settings: &CompareSettings, sizes: &Sizes) -> Messa
         worst: "How many patients of each class a fixed list of rules takes for which: rules that all sites' folds fix, and no question \
                 chooses. In a run of sums, over all sites alone."
             .to_owned(),
+        ..of_a_sum()
     }
 }

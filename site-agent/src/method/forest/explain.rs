@@ -1,9 +1,10 @@
 //! What a job of forests would make this site send.
 
 use crate::explain::kinds::{
-    MessageKind, NUMBER_BYTES, Sizes, Told, counts, description, on_the_grid, refusal,
+    MessageKind, NUMBER_BYTES, Sizes, Told, counts, description, of_a_sum, on_the_grid, refusal,
 };
 use privacy::Rules;
+use protocol::assessment::SHARE_BINS;
 use protocol::cohort::OutcomeKind;
 use protocol::job::Job;
 use protocol::limits::NODES_MAX;
@@ -11,8 +12,6 @@ use protocol::method::forest::settings::{CUTS, EVENT_TIMES, ForestScope, ForestS
 
 /// Error rules: the forest's own prediction and that of neighbours.
 const RULES: u64 = 2;
-/// Bins of the share of trees.
-const SHARE_BINS: u64 = 10;
 /// Bytes of a node at most beside its counts: patients, feature, child and threshold.
 const NODE_BYTES: u64 = 24;
 /// What is in the way of reading patients off trees that leave.
@@ -103,7 +102,6 @@ pub(crate) fn trees(rules: &Rules, job: &Job, settings: &ForestSettings) -> Mess
 }
 
 fn assessment(rules: &Rules, job: &Job, settings: &ForestSettings, sizes: &Sizes) -> MessageKind {
-    let cells = sizes.classes * sizes.classes;
     let features = match settings.importance {
         true => job.cohort.features.len() as u64,
         false => 0,
@@ -112,10 +110,6 @@ fn assessment(rules: &Rules, job: &Job, settings: &ForestSettings, sizes: &Sizes
         0 => String::new(),
         2 => format!(", {RULES} tables of 2 x 2, 1 of 2 x {SHARE_BINS}"),
         classes => format!(", {RULES} tables of {classes} x {classes}"),
-    };
-    let bins = match sizes.classes {
-        2 => 2 * SHARE_BINS,
-        _ => 0,
     };
     let importance = match features {
         0 => String::new(),
@@ -126,11 +120,6 @@ fn assessment(rules: &Rules, job: &Job, settings: &ForestSettings, sizes: &Sizes
         purpose: "errors of the forest and of nearest neighbours on the site's patients, and the \
                   importance of every feature",
         shape: format!("{RULES} x 2 sums{tables}{importance}"),
-        bytes_formula: format!(
-            "{NUMBER_BYTES} x ({RULES} x (2 + {cells}) + {bins} + 2 x {features})"
-        ),
-        bytes: NUMBER_BYTES * (RULES * (2 + cells) + bins + 2 * features),
-        times: 1,
         rule: "patients_min, cell_min",
         withheld: match job.cohort.outcome.kind {
             OutcomeKind::Numeric => counts(rules, "sums over too few patients are omitted"),
@@ -141,5 +130,6 @@ fn assessment(rules: &Rules, job: &Job, settings: &ForestSettings, sizes: &Sizes
              much it errs more when a feature is shuffled, exactly.",
             rules.cell_min.max(1)
         ),
+        ..of_a_sum()
     }
 }

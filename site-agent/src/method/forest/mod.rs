@@ -192,7 +192,8 @@ impl Forests<'_> {
         let outliers = outlier::outlier_measure(&nodes, &classes).map_err(fault)?;
         let results = ForestResults {
             record: Record::new(
-                self.site,
+                &self.site.job,
+                &self.site.cohort,
                 Learned::Forest(LearnedForest::new(&grown.in_bag)),
             ),
             forest: &grown.forest,

@@ -1,6 +1,6 @@
 //! What a job that asks who is alike would make this site send.
 
-use crate::explain::kinds::{MessageKind, NUMBER_BYTES, Sizes, Told, description, refusal};
+use crate::explain::kinds::{MessageKind, Sizes, Told, description, of_a_sum, refusal};
 use privacy::Rules;
 use protocol::job::Job;
 use protocol::message::neighbours::OctaveGrid;
@@ -37,14 +37,12 @@ fn distances(least: u64) -> MessageKind {
         purpose: "how far the groups of the site's patients are from each other, from which all sites take the radii within \
                   which patients count as similar",
         shape: format!("2 + {cells} counts"),
-        bytes_formula: format!("{NUMBER_BYTES} x (2 + {cells})"),
-        bytes: NUMBER_BYTES * (2 + cells),
-        times: 1,
         rule: "neighbours, cell_min, patients_min, metrics_for_groups",
         withheld: withheld(least),
         worst: format!(
             "How often two groups of {least} patients or more are so and so far from each other. Nothing of fewer."
         ),
+        ..of_a_sum()
     }
 }
 
@@ -58,15 +56,13 @@ fn alike(job: &Job, settings: &NeighboursSettings, least: u64) -> MessageKind {
         kind: "alike",
         purpose: "per query: how many of the site's patients are within each radius, their outcomes, and the means of their features",
         shape: format!("2 + {all} x {each} + {queries} x {features}"),
-        bytes_formula: format!("{NUMBER_BYTES} x (2 + {all} x {each} + {queries} x {features})"),
-        bytes: NUMBER_BYTES * (2 + all * each + queries * features),
-        times: 1,
         rule: "neighbours, cell_min, patients_min, queries, metrics_for_groups, outcome_epsilon_max",
         withheld: withheld(least),
         worst: format!(
             "Sums over groups of {least} patients or more, which the site has made without regard to outcomes or questions. Each counts by the \
              share that its mean and variances place within the radius, and its outcomes have noise that is the same in every answer."
         ),
+        ..of_a_sum()
     }
 }
 

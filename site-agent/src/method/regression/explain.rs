@@ -1,7 +1,7 @@
 //! What a job of regression would make this site send.
 
 use crate::explain::kinds::{
-    MessageKind, NUMBER_BYTES, Sizes, TOGETHER, Told, counts, description, moments, on_the_grid,
+    MessageKind, Sizes, TOGETHER, Told, counts, description, moments, of_a_sum, on_the_grid,
     prepared, refusal,
 };
 use privacy::{Rules, Steepness};
@@ -85,7 +85,6 @@ fn likelihood(job: &Job, settings: &RegressionSettings, sizes: &Sizes) -> Messag
         false => 1,
     };
     let columns = sizes.rows + before;
-    let numbers = columns * (columns + 1) + 3;
     MessageKind {
         kind: "likelihood",
         purpose: match is_common {
@@ -99,8 +98,6 @@ fn likelihood(job: &Job, settings: &RegressionSettings, sizes: &Sizes) -> Messag
             }
         },
         shape: format!("3 + {columns} + {columns} x {columns}"),
-        bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
-        bytes: NUMBER_BYTES * numbers,
         times: u64::from(settings.round_limit),
         rule: "second_moments, rounds, patients_min",
         withheld: match is_cox {
@@ -115,24 +112,23 @@ fn likelihood(job: &Job, settings: &RegressionSettings, sizes: &Sizes) -> Messag
                 "How the outcome goes with every feature, and the second moments weighted by how uncertain each patient's outcome \
              is, that is {TOGETHER}."
             ),
+        ..of_a_sum()
     }
 }
 
 /// What a common baseline makes it send before any feature is fitted.
 fn counted_cells(settings: &RegressionSettings) -> Option<MessageKind> {
     let cells = Some(cells(settings)).filter(|cells| *cells > 0)?;
-    let numbers = cells * (cells + 2) + 3;
     Some(MessageKind {
         kind: "cells",
         purpose: "without any feature: the events of each cell of time, the time of the patients there, and how many are followed there \
                   on average",
         shape: format!("3 + {cells} + {cells} x {cells} + {cells}"),
-        bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
-        bytes: NUMBER_BYTES * numbers,
         times: u64::from(settings.parts),
         rule: "second_moments, rounds, patients_min",
         withheld: "leaves masked alone".to_owned(),
         worst: format!("How many events each cell of time has: {TOGETHER}."),
+        ..of_a_sum()
     })
 }
 
@@ -156,38 +152,29 @@ fn searched(settings: &RegressionSettings) -> String {
 
 fn proportionality(settings: &RegressionSettings, sizes: &Sizes) -> MessageKind {
     let columns = cells(settings) + 2 * sizes.rows;
-    let numbers = columns * (columns + 1) + 3;
     MessageKind {
         kind: "proportionality",
         purpose: "at the coefficients that were found: the same with each feature twice, as it is and times the time of the \
                   event, or of the middle of its cell, from which tests of proportional hazards follow",
         shape: format!("3 + {columns} + {columns} x {columns}"),
-        bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
-        bytes: NUMBER_BYTES * numbers,
-        times: 1,
         rule: "second_moments, rounds, patients_min",
         withheld: "leaves masked alone".to_owned(),
         worst: format!("How each feature's effect changes with time: {TOGETHER}."),
+        ..of_a_sum()
     }
 }
 
 fn assessment(rules: &Rules, job: &Job, sizes: &Sizes) -> MessageKind {
-    let cells = sizes.classes * sizes.classes;
-    let (tables, bins) = match sizes.classes {
-        0 => (String::new(), 0),
-        classes => (
-            format!(", {RULES} tables of {classes} x {classes}, 1 of {classes} x {SHARE_BINS}"),
-            classes * SHARE_BINS as u64,
-        ),
+    let tables = match sizes.classes {
+        0 => String::new(),
+        classes => {
+            format!(", {RULES} tables of {classes} x {classes}, 1 of {classes} x {SHARE_BINS}")
+        }
     };
-    let numbers = RULES * (2 + cells) + bins;
     MessageKind {
         kind: "assessment",
         purpose: "errors of the regression and of nearest neighbours by its distance on the site's patients",
         shape: format!("{RULES} x 2 sums{tables}"),
-        bytes_formula: format!("{NUMBER_BYTES} x {numbers}"),
-        bytes: NUMBER_BYTES * numbers,
-        times: 1,
         rule: "patients_min, cell_min",
         withheld: match job.cohort.outcome.kind {
             OutcomeKind::Numeric => counts(rules, "sums over too few patients are omitted"),
@@ -197,5 +184,6 @@ fn assessment(rules: &Rules, job: &Job, sizes: &Sizes) -> MessageKind {
             "How often the regression errs on this site's patients, each count of errors within {} of the truth.",
             rules.cell_min.max(1)
         ),
+        ..of_a_sum()
     }
 }

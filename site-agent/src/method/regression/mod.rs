@@ -216,7 +216,8 @@ impl Regressor {
         };
         let (terms, own) = terms_and_own(site, prepared, &weighing, made.has_constant());
         let record = Record::new(
-            site,
+            &site.job,
+            &site.cohort,
             Learned::Regression(LearnedRegression::new(&terms, own.clone())),
         );
         let near = near(terms, own, site, neighbours)?;

@@ -1,13 +1,12 @@
 //! What a job of UnPSL would make this site send.
 
 use crate::explain::kinds::{
-    MessageKind, NUMBER_BYTES, Sizes, TOGETHER, Told, correlated, description, moments,
-    on_the_grid, prepared, refusal,
+    MessageKind, Sizes, TOGETHER, Told, correlated, description, moments, of_a_sum, on_the_grid,
+    prepared, refusal,
 };
 use privacy::{JUDGED_PATIENTS_MIN, Rules, Steepness};
-use protocol::assessment::{SHARE_BINS, VOTES_MAX};
+use protocol::assessment::score_bins;
 use protocol::job::Job;
-use protocol::limits::{ACTIVE_ROWS_MAX, BATCH_ENTRIES_MAX, SCORE_BINS_MAX};
 use protocol::method::unpsl::settings::{ConsensusMethod, SelectionSettings, UnpslSettings};
 use similarity::learn::unpsl::{CorrelationScope, JUDGED_STEPS};
 use similarity::numeric::precision::Precision;
@@ -65,8 +64,9 @@ fn messages(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Vec<MessageKi
     let (_, usual) = settings.parts();
     let all = settings.rounds() + usual.map_or(0, |usual| usual.rounds);
     let fits = all - validations - certificates;
+    let together = settings.metrics_together();
     if settings.is_accelerated() {
-        messages.push(derivatives(settings, &sizes, fits));
+        messages.push(derivatives(settings, &sizes, (together, fits)));
         messages.push(contribution(settings, &sizes, certificates));
     } else {
         let rows = usize::try_from(sizes.rows).unwrap_or(usize::MAX);
@@ -74,7 +74,8 @@ fn messages(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Vec<MessageKi
         let leading = u64::from(settings.starts) * u64::from(leading);
         messages.push(contribution(settings, &sizes, fits - folds - leading));
         if folds + leading > 0 {
-            messages.push(derivatives(settings, &sizes, folds + leading));
+            let asked = (together, folds + leading);
+            messages.push(derivatives(settings, &sizes, asked));
         }
     }
     messages.extend(selection.map(|selection| held_out(rules, selection)));
@@ -86,33 +87,26 @@ fn messages(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Vec<MessageKi
 /// What the metrics of folds, learnt by themselves, make it send.
 pub(crate) fn of_folds(job: &Job, settings: &UnpslSettings) -> MessageKind {
     let sizes = sizes(job, settings);
-    derivatives(settings, &sizes, settings.validation_rounds())
+    let folds = u64::from(settings.folds().unwrap_or(1));
+    derivatives(settings, &sizes, (folds, settings.validation_rounds()))
 }
 
-fn derivatives(settings: &UnpslSettings, sizes: &Sizes, times: u64) -> MessageKind {
+/// Where so many metrics are learned side by side, and it is sent so often at most.
+fn derivatives(
+    settings: &UnpslSettings,
+    sizes: &Sizes,
+    (together, times): (u64, u64),
+) -> MessageKind {
     let (rows, rank) = (sizes.rows, sizes.rank);
-    let is_wide = UnpslSettings::is_wide(usize::try_from(rows).unwrap_or(usize::MAX));
-    let asked = if is_wide {
-        rows.min(ACTIVE_ROWS_MAX as u64)
-    } else {
-        rows
-    };
-    let slope = if is_wide { rows * rank } else { 0 };
-    let numbers = asked * (asked + 1) + slope;
-    let selection = settings.selection.as_ref();
-    let folds = u64::from(settings.folds().unwrap_or(0));
-    let asked_together = match (selection, settings.is_accelerated()) {
-        (Some(selection), true) => folds * selection.metrics(),
-        (None, accelerated) => folds + u64::from(accelerated),
-        // The questions that lead ADMM alone.
-        (Some(_), false) => 1,
-    };
-    let at_once = asked_together
-        .min(BATCH_ENTRIES_MAX as u64 / numbers.max(1))
-        .max(1);
-    // Without a choice the folds of a validation ask beside the metric.
-    let times = match (selection, settings.is_accelerated()) {
-        (None, true) if folds > 0 && at_once == asked_together => {
+    let count = usize::try_from(rows).unwrap_or(usize::MAX);
+    let named = settings.rows_asked(count);
+    let is_wide = named.is_some();
+    let asked = named.map_or(count, |named| named.len());
+    let at_once = settings.metrics_at_once(count, together);
+    let has_folds = settings.folds().is_some();
+    // Without a choice the folds of a validation ask together with the metric.
+    let times = match (&settings.selection, settings.is_accelerated()) {
+        (None, true) if has_folds && at_once == together => {
             times - settings.validation_rounds() + u64::from(UnpslSettings::VALIDATION_ROUNDS_MAX)
         }
         _ => times,
@@ -124,10 +118,6 @@ fn derivatives(settings: &UnpslSettings, sizes: &Sizes, times: u64) -> MessageKi
              numbers; where it names none, the diagonal of the gradient in M, {rows} numbers, and 3 numbers"
         ),
     };
-    let formula = match is_wide {
-        false => format!("{rows} x ({rows} + 1) + 3"),
-        true => format!("{asked} x ({asked} + 1) + {rows} x {rank} + 3"),
-    };
     MessageKind {
         kind: "derivatives",
         purpose: "at a metric: the site's objective, its gradient in M = W W', and second moments of its patients \
@@ -136,8 +126,6 @@ fn derivatives(settings: &UnpslSettings, sizes: &Sizes, times: u64) -> MessageKi
             1 => shape,
             _ => format!("{shape}, for each of up to {at_once} metrics at once"),
         },
-        bytes_formula: format!("{NUMBER_BYTES} x {at_once} x ({formula})"),
-        bytes: NUMBER_BYTES * at_once * (numbers + 3),
         times,
         rule: "second_moments, steepness, rounds, patients_min",
         withheld: "no: it holds no count".to_owned(),
@@ -151,6 +139,7 @@ fn derivatives(settings: &UnpslSettings, sizes: &Sizes, times: u64) -> MessageKi
                 ""
             }
         ),
+        ..of_a_sum()
     }
 }
 
@@ -170,8 +159,6 @@ fn contribution(settings: &UnpslSettings, sizes: &Sizes, times: u64) -> MessageK
         kind: "contribution",
         purpose,
         shape: format!("{rows} x {rank}, and {numbers} numbers"),
-        bytes_formula: format!("{NUMBER_BYTES} x ({rows} x {rank} + {numbers})"),
-        bytes: NUMBER_BYTES * (rows * rank + numbers),
         times,
         rule: "second_moments, steepness, rounds, patients_min",
         withheld: "no: it holds no count".to_owned(),
@@ -180,6 +167,7 @@ fn contribution(settings: &UnpslSettings, sizes: &Sizes, times: u64) -> MessageK
              that lies and chooses the metric: the second moments X'X, that is {TOGETHER}; and by steep metrics parts \
              of single patients' records, blurred by the brake steepness, which does not rule them out."
         ),
+        ..of_a_sum()
     }
 }
 
@@ -189,8 +177,6 @@ fn held_out(rules: &Rules, selection: &SelectionSettings) -> MessageKind {
         kind: "validation",
         purpose: "how many held-out patients of all folds were classified right and wrong, and the log loss of the shares",
         shape: format!("{tables} tables of 1 x 3"),
-        bytes_formula: format!("3 x {NUMBER_BYTES} x {tables}"),
-        bytes: 3 * NUMBER_BYTES * tables,
         times: selection.metrics(),
         rule: "patients_min, cell_min, rounds",
         withheld: on_the_grid(rules),
@@ -199,24 +185,19 @@ fn held_out(rules: &Rules, selection: &SelectionSettings) -> MessageKind {
              narrow down where patients lie.",
             rules.cell_min.max(1)
         ),
+        ..of_a_sum()
     }
 }
 
 fn assessment(rules: &Rules, settings: &UnpslSettings, sizes: &Sizes) -> MessageKind {
-    let cells = sizes.classes * sizes.classes;
-    let (tables, pair_cells) = if cells == 0 {
-        (0, 0)
-    } else {
-        (NEIGHBOUR_RULES, 4)
-    };
     // The same of held-out patients.
-    let tables = match settings.validated_folds() {
-        0 => tables,
-        _ => 2 * tables,
+    let tables = match (sizes.classes, settings.validated_folds()) {
+        (0, _) => 0,
+        (_, 0) => NEIGHBOUR_RULES,
+        (_, _) => 2 * NEIGHBOUR_RULES,
     };
-    let bins_of = |neighbours: &u32| match (sizes.classes, *neighbours) {
-        (2, votes @ 1..=VOTES_MAX) => u64::from(votes) + 1,
-        (2, _) => SCORE_BINS_MAX as u64,
+    let bins_of = |neighbours: &u32| match sizes.classes {
+        2 => score_bins(*neighbours),
         _ => 0,
     };
     // Whichever number of neighbours is chosen.
@@ -228,16 +209,10 @@ fn assessment(rules: &Rules, settings: &UnpslSettings, sizes: &Sizes) -> Message
         0 => String::new(),
         bins => format!(", {tables} of 2 x {bins}"),
     };
-    // Judged pairs of held-out patients, with their bins.
-    let (pairs, pair_cells) =
-        match settings.supervision.wants_judgements() && settings.validated_folds() > 0 {
-            true if cells > 0 => (
-                " and 2 of pairs, 2 x 2, and 1 of 2 x 10",
-                8 + 2 * SHARE_BINS as u64,
-            ),
-            _ => (" and 1 of pairs, 2 x 2", pair_cells),
-        };
-    let numbers = 1 + tables * (cells + 2 * bins) + pair_cells;
+    let pairs = match settings.supervision.wants_judgements() && settings.validated_folds() > 0 {
+        true => " and 2 of pairs, 2 x 2, and 1 of 2 x 10",
+        false => " and 1 of pairs, 2 x 2",
+    };
     MessageKind {
         kind: "assessment",
         purpose: "the objective at the end, and right and wrong predictions of the site's \
@@ -249,11 +224,6 @@ fn assessment(rules: &Rules, settings: &UnpslSettings, sizes: &Sizes) -> Message
                 sizes.classes
             ),
         },
-        bytes_formula: format!(
-            "{NUMBER_BYTES} x (1 + {tables} x ({cells} + 2 x {bins}) + {pair_cells})"
-        ),
-        bytes: NUMBER_BYTES * numbers,
-        times: 1,
         rule: "patients_min, cell_min",
         withheld: match tables {
             0 => "no: it holds no count".to_owned(),
@@ -264,6 +234,7 @@ fn assessment(rules: &Rules, settings: &UnpslSettings, sizes: &Sizes) -> Message
              are taken for which, and have how many like neighbours, each running total within {} of the truth.",
             rules.cell_min.max(1)
         ),
+        ..of_a_sum()
     }
 }
 

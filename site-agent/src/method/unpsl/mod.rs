@@ -221,7 +221,7 @@ impl Learner {
         let classes = site.classes.len();
         let local = results::LocalResults {
             folds: folds.as_ref(),
-            record: Record::new(site, Learned::Metric(learned)),
+            record: Record::new(&site.job, &site.cohort, Learned::Metric(learned)),
             matrix: &prepared.matrix,
             standardisation: &prepared.standardisation,
             outcome: site.cohort.cohort.outcome(),

@@ -239,9 +239,7 @@ impl Asking for Card {
 
     fn blank(&self) -> Option<message::Answer> {
         if let Some(next) = self.spreads() {
-            let grids = next.grids();
-            let histograms = grids.all().map(|grid| ColumnHistogram::blank(grid.cells()));
-            return Some(message::Answer::Quantiles(histograms.collect()));
+            return Some(judging::no_counts(&next.grids()));
         }
         Some(message::Answer::Card(match (&self.parts, &self.counted) {
             (None, _) => judging::no_parts(&self.settings),

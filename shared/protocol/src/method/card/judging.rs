@@ -4,10 +4,12 @@ use super::coordinator::Parts;
 use super::message::{Answer, Counts, FeatureCounts, GroupCounts, Sums};
 use super::settings::{CardSettings, counted, levels};
 use crate::checks::{ROUNDING, count, ensure, length, numbers, unexpected};
+use crate::cohort::Grids;
 use crate::cohort::{Feature, FeatureKind, OutcomeKind};
 use crate::failure::Failure;
 use crate::limits::AGE_MAX;
 use crate::message;
+use crate::message::ColumnHistogram;
 
 /// Patients by pattern.
 pub(super) fn parts(settings: &CardSettings, found: &message::Answer) -> Result<(), Failure> {
@@ -229,4 +231,25 @@ pub(super) fn nothing(settings: &CardSettings, places: &[u32]) -> Answer {
 /// Whether sums of a feature are told: it is a number.
 pub(super) fn has_sums(feature: &Feature) -> bool {
     levels(&feature.kind).is_none()
+}
+
+/// Nothing, in the shape of the largest answers.
+pub(super) fn largest(settings: &CardSettings) -> Vec<message::Answer> {
+    let numeric = settings.features.iter().filter(|one| has_sums(one)).count();
+    let places = vec![0; settings.places().len() * numeric];
+    let own = [
+        no_parts(settings),
+        no_lots(settings),
+        nobody(settings),
+        nothing(settings, &places),
+    ];
+    let histograms = settings.grids.iter().map(no_counts);
+    let own = own.into_iter().map(message::Answer::Card);
+    own.chain(histograms).collect()
+}
+
+/// Nobody, in the shape of histograms.
+pub(super) fn no_counts(grids: &Grids) -> message::Answer {
+    let histograms = grids.all().map(|grid| ColumnHistogram::blank(grid.cells()));
+    message::Answer::Quantiles(histograms.collect())
 }

@@ -1,11 +1,14 @@
 //! What the card of a study counts: it has no settings, for everything follows from the study.
 
 use super::coordinator::Card;
+use super::judging;
 use crate::cohort::{CohortSpecification, Grids};
 use crate::cohort::{Feature, FeatureKind, OutcomeKind, OutcomeSpecification};
 use crate::document::Section;
 use crate::failure::Failure;
 use crate::limits::{CARD_COUNTS_MAX, PARTS_MAX};
+use crate::message::Answer;
+use crate::method::asking::Asker;
 use crate::method::room::{MethodSettings, Reading};
 use crate::method::terms::{Beginning, Needs};
 use crate::study::{StudyName, StudyOutcome};
@@ -156,6 +159,10 @@ impl MethodSettings for CardSettings {
     type Stages = Card;
     const IS_OF_ALL: bool = true;
 
+    fn asking() -> Option<Asker> {
+        None
+    }
+
     /// The table may be absent.
     fn read(root: &mut Section<'_, '_>, at: &Reading<'_>) -> Option<Self> {
         root.table_or_nothing("card", |_| ());
@@ -191,6 +198,10 @@ impl MethodSettings for CardSettings {
 
     fn grids(&self, _: &CohortSpecification) -> Grids {
         Grids::default()
+    }
+
+    fn largest(&self, _: &CohortSpecification) -> Vec<Answer> {
+        judging::largest(self)
     }
 
     fn needs(&self) -> Needs {

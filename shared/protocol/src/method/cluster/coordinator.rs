@@ -195,8 +195,10 @@ impl Asking for Cluster {
     fn blank(&self) -> Option<message::Answer> {
         Some(message::Answer::Cluster(match &self.state {
             State::Measuring => Answer::Spread(Spread::nothing(self.settings.coordinates as usize)),
-            State::Searching(search) => judging::no_sums(&search.asked),
-            State::Comparing(best) => judging::no_agreement(&best.asked, &self.cohort.outcome.kind),
+            State::Searching(search) => judging::no_sums(search.asked.centres.dim()),
+            State::Comparing(best) => {
+                judging::no_agreement(&best.asked.divisions, &self.cohort.outcome.kind)
+            }
             State::Marking(marking) => judging::no_marks(marking.centres.nrows(), &self.cohort),
         }))
     }

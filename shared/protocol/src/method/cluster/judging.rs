@@ -1,6 +1,8 @@
 //! What a site, or all together, may answer where groups of patients are looked for.
 
 use super::message::{Agreement, Answer, Dividing, Mark, Marks, NearestSums};
+use super::message::{Divided, Spread};
+use super::settings::ClusterSettings;
 use super::settings::measured;
 use crate::checks::{ensure, length, numbers, unexpected, within};
 use crate::cohort::{CohortSpecification, OutcomeKind};
@@ -107,20 +109,20 @@ fn shape(found: &Array2<f64>, wanted: (usize, usize)) -> Result<(), Failure> {
 }
 
 /// Nobody, of the shape of sums.
-pub(super) fn no_sums(asked: &Dividing) -> Answer {
+pub(super) fn no_sums((rows, coordinates): (usize, usize)) -> Answer {
     Answer::Sums(NearestSums {
-        patients: vec![0; asked.centres.nrows()],
-        sums: Array2::zeros(asked.centres.dim()),
+        patients: vec![0; rows],
+        sums: Array2::zeros((rows, coordinates)),
     })
 }
 
 /// Nobody, of the shape of an agreement.
-pub(super) fn no_agreement(asked: &Dividing, kind: &OutcomeKind) -> Answer {
-    let of_all = asked.divisions.iter().filter(|one| one.sample == 0);
+pub(super) fn no_agreement(divisions: &[Divided], kind: &OutcomeKind) -> Answer {
+    let of_all = divisions.iter().filter(|one| one.sample == 0);
     let clusters: usize = of_all.map(|one| one.clusters as usize).sum();
     Answer::Agreement(Agreement {
         fared: vec![Alike::nobody(kind); clusters],
-        tables: vec![0; Agreement::cells(&asked.divisions)],
+        tables: vec![0; Agreement::cells(divisions)],
     })
 }
 
@@ -131,4 +133,24 @@ pub(super) fn no_marks(clusters: usize, cohort: &CohortSpecification) -> Answer 
         features: vec![Mark::default(); measured(cohort)],
     };
     Answer::Marks(vec![nobody; clusters])
+}
+
+/// Nothing, in the shape of the largest answers: of all divisions at once.
+pub(super) fn largest(
+    settings: &ClusterSettings,
+    cohort: &CohortSpecification,
+) -> Vec<message::Answer> {
+    let coordinates = settings.coordinates as usize;
+    let divided = |sample| {
+        let tried = settings.clusters_min..=settings.clusters_max;
+        tried.map(move |clusters| Divided { sample, clusters })
+    };
+    let divisions: Vec<Divided> = (0..=settings.samples).flat_map(divided).collect();
+    let answers = [
+        Answer::Spread(Spread::nothing(coordinates)),
+        no_sums((settings.rows_max(), coordinates)),
+        no_agreement(&divisions, &cohort.outcome.kind),
+        no_marks(settings.clusters_max as usize, cohort),
+    ];
+    answers.map(message::Answer::Cluster).into()
 }

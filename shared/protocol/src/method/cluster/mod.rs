@@ -1,6 +1,5 @@
 //! Groups of patients that all sites have in common, by what an earlier run has learned: sums over small groups that the sites have made.
 
-pub mod asking;
 pub(crate) mod choosing;
 pub(crate) mod coordinator;
 mod judging;

@@ -1,10 +1,13 @@
 //! `[cluster]`: by which run patients are compared, and how groups of them are looked for.
 
 use super::coordinator::Cluster;
+use super::judging;
 use crate::cohort::{CohortSpecification, FeatureKind, Grids};
 use crate::document::{Section, narrow};
 use crate::failure::Failure;
 use crate::limits::{CLUSTER_COORDINATES_MAX, CLUSTER_SAMPLES_MAX, CLUSTERS_MAX};
+use crate::message::Answer;
+use crate::method::asking::Asker;
 use crate::method::neighbours::settings::{self, By};
 use crate::method::room::{MethodSettings, Reading};
 use crate::method::terms::{Beginning, Needs};
@@ -105,6 +108,10 @@ impl MethodSettings for ClusterSettings {
     type Stages = Cluster;
     const IS_OF_ALL: bool = false;
 
+    fn asking() -> Option<Asker> {
+        Some(Asker::Coordinates)
+    }
+
     fn read(root: &mut Section<'_, '_>, at: &Reading<'_>) -> Option<Self> {
         settings::check(root, at.outcome);
         root.required_table("cluster", Self::table)
@@ -125,6 +132,10 @@ impl MethodSettings for ClusterSettings {
 
     fn grids(&self, _: &CohortSpecification) -> Grids {
         Grids::default()
+    }
+
+    fn largest(&self, cohort: &CohortSpecification) -> Vec<Answer> {
+        judging::largest(self, cohort)
     }
 
     /// Every centre is a place of which it is asked who is near.

@@ -4,9 +4,11 @@ use super::message::{Answer, FamilyCounts};
 use super::settings::{CompareSettings, Family};
 use crate::assessment::{ErrorMeasure, EvaluationCounts, RuleErrors, SHARE_BINS, score_bins};
 use crate::checks::{ensure, errors, evaluation, length, numbers, unexpected, within};
+use crate::cohort::CohortSpecification;
 use crate::cohort::OutcomeKind;
 use crate::failure::Failure;
 use crate::message;
+use crate::stage::preparing;
 use privacy::ErrorSums;
 
 /// Nobody, of the shape of an answer.
@@ -103,4 +105,25 @@ fn family(
             ensure(are_squares, "squares below 0", "sums of squares")
         }
     }
+}
+
+/// Nothing, in the shape of the largest answers: its own, and those of the methods that it is made of.
+pub(super) fn largest(
+    settings: &CompareSettings,
+    cohort: &CohortSpecification,
+) -> Vec<message::Answer> {
+    let own = Answer::Judged(nobody(settings, &cohort.outcome.kind));
+    let mut all = preparing::largest(settings, cohort);
+    if settings.learns_metrics() {
+        all.extend(
+            settings
+                .unpsl
+                .largest_derivatives(cohort, u64::from(settings.folds)),
+        );
+    }
+    if settings.fits_regressions() {
+        all.extend(settings.regression.largest_sums(cohort));
+    }
+    all.push(message::Answer::Compare(own));
+    all
 }

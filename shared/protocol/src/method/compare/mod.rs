@@ -1,6 +1,7 @@
 //! Which similarity suits a cohort: all of them judged by the same held-out patients, and whether learning one was worth it.
 
 pub(crate) mod coordinator;
+mod family;
 mod judging;
 mod learning;
 pub mod message;

@@ -1,6 +1,7 @@
 //! `[forest]`: the settings of forests.
 
 use super::coordinator::Forest;
+use super::judging;
 use crate::cohort;
 use crate::cohort::{
     CohortSpecification, Feature, FeatureKind, Grids, OutcomeKind, OutcomeSpecification,
@@ -8,6 +9,8 @@ use crate::cohort::{
 use crate::document::{Section, narrow};
 use crate::failure::Failure;
 use crate::limits::{EVENT_TIMES_MAX, FOREST_FEATURES_MAX, TREES_MAX};
+use crate::message::Answer;
+use crate::method::asking::Asker;
 use crate::method::room::{MethodSettings, Reading};
 use crate::method::terms::{Beginning, Needs};
 use privacy::Permission;
@@ -271,6 +274,10 @@ impl MethodSettings for ForestSettings {
     type Stages = Forest;
     const IS_OF_ALL: bool = false;
 
+    fn asking() -> Option<Asker> {
+        None
+    }
+
     fn read(root: &mut Section<'_, '_>, at: &Reading<'_>) -> Option<Self> {
         let table =
             |section: &mut Section<'_, '_>| Some(table(section, at.features.len(), at.sites));
@@ -306,6 +313,10 @@ impl MethodSettings for ForestSettings {
             ForestScope::Local => Grids::default(),
             ForestScope::Federated => grids_in_common(cohort),
         }
+    }
+
+    fn largest(&self, cohort: &CohortSpecification) -> Vec<Answer> {
+        vec![Answer::Assessed(judging::blank(cohort, self))]
     }
 
     /// Trees that leave are a round; a forest that stays asks for none.

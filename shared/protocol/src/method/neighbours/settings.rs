@@ -1,10 +1,13 @@
 //! `[neighbours]`: by which run patients are compared, and about whom it is asked.
 
 use super::coordinator::Neighbours;
+use super::judging;
 use crate::cohort::{CohortSpecification, Grids, OutcomeKind, OutcomeSpecification, Value};
 use crate::document::Section;
 use crate::failure::Failure;
 use crate::limits::{QUERIES_MAX, QUERY_NUMBERS_MAX};
+use crate::message::Answer;
+use crate::method::asking::Asker;
 use crate::method::regression::placing::has_anchor;
 use crate::method::room::{MethodSettings, Reading};
 use crate::method::terms::{Beginning, Needs};
@@ -41,14 +44,6 @@ impl By {
     /// The key `by`.
     pub(crate) fn read(section: &mut Section<'_, '_>) -> Self {
         section.choice("by", &Self::ALL).unwrap_or_default()
-    }
-
-    /// The line of a job that says so; none where that goes without saying.
-    pub(crate) fn line(self) -> &'static str {
-        match self {
-            Self::Run => "",
-            Self::Anchored => "by = \"anchored\"\n",
-        }
     }
 
     /// By how many numbers it places a patient of `cohort`, by what was learned.
@@ -151,6 +146,10 @@ impl MethodSettings for NeighboursSettings {
     type Stages = Neighbours;
     const IS_OF_ALL: bool = false;
 
+    fn asking() -> Option<Asker> {
+        Some(Asker::Queries)
+    }
+
     fn read(root: &mut Section<'_, '_>, at: &Reading<'_>) -> Option<Self> {
         check(root, at.outcome);
         root.required_table("neighbours", Self::table)
@@ -171,6 +170,11 @@ impl MethodSettings for NeighboursSettings {
 
     fn grids(&self, _: &CohortSpecification) -> Grids {
         Grids::default()
+    }
+
+    fn largest(&self, cohort: &CohortSpecification) -> Vec<Answer> {
+        let answers = [judging::no_distances(), judging::nobody(self, cohort)];
+        answers.map(Answer::Neighbours).into()
     }
 
     fn needs(&self) -> Needs {

@@ -156,18 +156,9 @@ impl Fitting {
         let columns = self.attempt.newton().asked().len();
         let leading = self.attempt.family().leading();
         match self.state {
-            State::Counting => Answer::Cells {
-                sums: Sums::zero(leading),
-                counted: vec![0; leading],
-            },
+            State::Counting => no_cells(leading),
             State::Stepping => Answer::Likelihood(Sums::zero(columns)),
-            State::Testing(_) => {
-                let twice = match self.attempt.family() {
-                    Family::Exponential { .. } => 2 * columns - leading,
-                    Family::Linear | Family::Logistic | Family::Cox(_) => 2 * columns,
-                };
-                Answer::Proportionality(Sums::zero(twice))
-            }
+            State::Testing(_) => no_proportionality(self.attempt.family(), columns),
         }
     }
 
@@ -360,6 +351,23 @@ impl Fitting {
             ..Course::default()
         }
     }
+}
+
+/// Nothing, in the shape of the events and the time of each cell.
+pub(super) fn no_cells(cells: usize) -> Answer {
+    Answer::Cells {
+        sums: Sums::zero(cells),
+        counted: vec![0; cells],
+    }
+}
+
+/// Nothing, in the shape of a test of so many columns, each as it is and times the time; the cells of a baseline once.
+pub(super) fn no_proportionality(family: Family, columns: usize) -> Answer {
+    let twice = match family {
+        Family::Exponential { .. } => 2 * columns - family.leading(),
+        Family::Linear | Family::Logistic | Family::Cox(_) => 2 * columns,
+    };
+    Answer::Proportionality(Sums::zero(twice))
 }
 
 impl Asking for Fitting {

@@ -1,12 +1,18 @@
 //! `[regression]`: the settings of a regression.
 
 use super::coordinator::Regression;
+use super::message::Sums;
+use super::{fitting, judging, message};
+use crate::cohort::Feature;
 use crate::cohort::{CohortSpecification, Grids, OutcomeKind, OutcomeSpecification};
 use crate::document::{Section, narrow};
 use crate::failure::Failure;
 use crate::limits::{CELL_PATIENTS_MIN, LAMBDA_MAX, PARAMETERS_SHARE_MAX, REGRESSION_CELLS_MAX};
+use crate::message::Answer;
+use crate::method::asking::Asker;
 use crate::method::room::{MethodSettings, Reading};
 use crate::method::terms::{Beginning, Needs};
+use crate::stage::preparing;
 use privacy::Permission;
 use similarity::learn::regression::selection::Criterion;
 use similarity::learn::regression::{Model, Ridge, Ties};
@@ -167,6 +173,22 @@ impl RegressionSettings {
         }
     }
 
+    /// Nothing, in the shape of the largest sums at a point, where no column is constant or said by others.
+    pub(in crate::method) fn largest_sums(&self, cohort: &CohortSpecification) -> Vec<Answer> {
+        let Some(family) = self.model(&cohort.outcome.kind) else {
+            return Vec::new();
+        };
+        let leading = family.leading();
+        let terms: u64 = cohort.features.iter().map(Feature::terms_at_most).sum();
+        let columns = leading + usize::try_from(terms).unwrap_or(usize::MAX);
+        let own = [
+            fitting::no_cells(leading),
+            message::Answer::Likelihood(Sums::zero(columns)),
+            fitting::no_proportionality(family, columns),
+        ];
+        own.map(Answer::Regression).into()
+    }
+
     /// Rounds at most: every evaluation, and the test of proportional hazards.
     #[must_use]
     pub fn rounds(&self) -> u64 {
@@ -222,6 +244,10 @@ impl MethodSettings for RegressionSettings {
     type Stages = Regression;
     const IS_OF_ALL: bool = false;
 
+    fn asking() -> Option<Asker> {
+        None
+    }
+
     fn read(root: &mut Section<'_, '_>, at: &Reading<'_>) -> Option<Self> {
         let settings = root.required_table("regression", |section| Some(Self::table(section)))?;
         if let Some(outcome) = at.outcome {
@@ -254,6 +280,13 @@ impl MethodSettings for RegressionSettings {
 
     fn grids(&self, cohort: &CohortSpecification) -> Grids {
         Self::grids_of_all(cohort, false)
+    }
+
+    fn largest(&self, cohort: &CohortSpecification) -> Vec<Answer> {
+        let mut all = preparing::largest(self, cohort);
+        all.extend(self.largest_sums(cohort));
+        all.push(Answer::Assessed(judging::blank(cohort, self.neighbours)));
+        all
     }
 
     /// What Newton's method needs at coefficients of 0 follows from second moments.

@@ -89,46 +89,14 @@ impl Assessed for Best {
     }
 
     fn blank(&self) -> Assessment {
-        let square = |classes: usize| Some(vec![vec![0; classes]; classes]);
-        let nearest = |rule: &str| EvaluationCounts {
-            rule: rule.to_owned(),
+        Tables {
             neighbours: self.neighbours,
-            confusion: square(self.classes),
-            scores: (self.classes == 2)
-                .then(|| vec![vec![0; score_bins(self.neighbours)]; self.classes]),
-            rounded_to: 1,
-        };
-        let pairs = |scores| EvaluationCounts {
-            rule: PAIRS_RULE.to_owned(),
-            neighbours: 0,
-            confusion: square(2),
-            scores,
-            rounded_to: 1,
-        };
-        let held_out = || pairs(Some(vec![vec![0; SHARE_BINS]; 2]));
-        let neighbours = || {
-            vec![
-                nearest(DISTANCE_RULE),
-                nearest(INNER_PRODUCT_RULE),
-                nearest(EUCLIDEAN_RULE),
-            ]
-        };
-        let is_empty = self.metric.iter().all(|entry| *entry == 0.0);
-        Assessment {
-            objective: Some(0.0),
-            evaluation: match is_empty {
-                true => vec![nearest(EUCLIDEAN_RULE)],
-                false => neighbours().into_iter().chain([pairs(None)]).collect(),
-            },
-            validation: match self.folds.is_empty() {
-                true => Vec::new(),
-                false => {
-                    let pairs = self.is_of_pairs.then(held_out);
-                    neighbours().into_iter().chain(pairs).collect()
-                }
-            },
-            ..Assessment::default()
+            classes: self.classes,
+            has_weights: self.metric.iter().any(|entry| *entry != 0.0),
+            is_validated: !self.folds.is_empty(),
+            is_of_pairs: self.is_of_pairs,
         }
+        .blank()
     }
 
     fn judge(&self, found: &Assessment, patients: u64) -> Result<(), Failure> {
@@ -138,4 +106,71 @@ impl Assessed for Best {
     fn course(&self) -> Course {
         self.fit.course(self.round_limit)
     }
+}
+
+/// What decides which tables the sites count of a metric.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tables {
+    pub(super) neighbours: u32,
+    pub(super) classes: usize,
+    /// Whether patients are similar by the metric at all.
+    pub(super) has_weights: bool,
+    /// Whether others were held out.
+    pub(super) is_validated: bool,
+    /// Whether physicians have judged pairs, and so pairs of held-out patients.
+    pub(super) is_of_pairs: bool,
+}
+
+impl Tables {
+    /// The tables, over nobody.
+    pub(super) fn blank(self) -> Assessment {
+        let neighbours = || {
+            vec![
+                self.nearest(DISTANCE_RULE),
+                self.nearest(INNER_PRODUCT_RULE),
+                self.nearest(EUCLIDEAN_RULE),
+            ]
+        };
+        let held_out = || pairs(Some(vec![vec![0; SHARE_BINS]; 2]));
+        Assessment {
+            objective: Some(0.0),
+            evaluation: match self.has_weights {
+                false => vec![self.nearest(EUCLIDEAN_RULE)],
+                true => neighbours().into_iter().chain([pairs(None)]).collect(),
+            },
+            validation: match self.is_validated {
+                false => Vec::new(),
+                true => {
+                    let pairs = self.is_of_pairs.then(held_out);
+                    neighbours().into_iter().chain(pairs).collect()
+                }
+            },
+            ..Assessment::default()
+        }
+    }
+
+    fn nearest(self, rule: &str) -> EvaluationCounts {
+        let bins = score_bins(self.neighbours);
+        EvaluationCounts {
+            rule: rule.to_owned(),
+            neighbours: self.neighbours,
+            confusion: square(self.classes),
+            scores: (self.classes == 2).then(|| vec![vec![0; bins]; self.classes]),
+            rounded_to: 1,
+        }
+    }
+}
+
+fn pairs(scores: Option<Vec<Vec<u64>>>) -> EvaluationCounts {
+    EvaluationCounts {
+        rule: PAIRS_RULE.to_owned(),
+        neighbours: 0,
+        confusion: square(2),
+        scores,
+        rounded_to: 1,
+    }
+}
+
+fn square(classes: usize) -> Option<Vec<Vec<u64>>> {
+    Some(vec![vec![0; classes]; classes])
 }

@@ -7,6 +7,7 @@ mod choosing;
 pub(crate) mod coordinator;
 pub(crate) mod folds;
 mod judging;
+mod largest;
 mod leading;
 mod learning;
 pub mod message;

@@ -4,6 +4,7 @@ mod candidates;
 
 use super::accelerated::Accelerated;
 use super::coordinator::Unpsl;
+use super::largest;
 use super::supervision::{self, Supervision};
 use super::validation;
 pub use super::validation::Validation;
@@ -11,6 +12,8 @@ use crate::cohort::{self, CohortSpecification, Feature, Grids, OutcomeSpecificat
 use crate::document::{Section, narrow};
 use crate::failure::Failure;
 use crate::limits::{PENALTY_MAX, PENALTY_MIN, ROUNDS_MAX, TOLERANCE_MAX};
+use crate::message::Answer;
+use crate::method::asking::Asker;
 use crate::method::room::{MethodSettings, Reading};
 use crate::method::terms::{Beginning, Needs};
 use crate::stage::preparing::Prepared;
@@ -297,6 +300,10 @@ impl MethodSettings for UnpslSettings {
     type Stages = Unpsl;
     const IS_OF_ALL: bool = false;
 
+    fn asking() -> Option<Asker> {
+        None
+    }
+
     fn read(root: &mut Section<'_, '_>, at: &Reading<'_>) -> Option<Self> {
         let settings = root.required_table("unpsl", |section| Some(Self::table(section)))?;
         if let Some(outcome) = at.outcome {
@@ -327,6 +334,10 @@ impl MethodSettings for UnpslSettings {
 
     fn grids(&self, cohort: &CohortSpecification) -> Grids {
         Self::grids_of_all(cohort, false)
+    }
+
+    fn largest(&self, cohort: &CohortSpecification) -> Vec<Answer> {
+        largest::largest(self, cohort)
     }
 
     fn needs(&self) -> Needs {
