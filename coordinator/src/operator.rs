@@ -319,7 +319,7 @@ async fn again<T>(
     }
 }
 
-/// Whether the line broke, so that another may hold. Where nobody answers at all, the operator is told at once.
+/// Whether the line broke, so that another may hold. Where nobody answers at all, the operator learns it at once.
 fn broke(error: &ConnectionError) -> bool {
     error.remedy() == Remedy::Soon && !matches!(error, ConnectionError::Unreachable { .. })
 }

@@ -203,7 +203,7 @@ impl Store {
         Ok(())
     }
 
-    /// Every run that has not ended, the oldest first. A row without a run's name is told to the log.
+    /// Every run that has not ended, the oldest first. A row without a run's name is noted in the log.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -87,7 +87,7 @@ pub async fn ask(arguments: &cli::JobAsk) -> Result<Asked, OperatorError> {
     })
 }
 
-/// A job that asks, and the patients whom it asks about, who stay here.
+/// A job that asks, and its patients, who stay here.
 struct Question {
     text: String,
     seed: u64,
@@ -125,7 +125,7 @@ fn question(
             return Err(AskError::Table(text));
         }
         (Asker::Queries, None) => {
-            let text = format!("found no --new, wanted the patients about whom {method} asks");
+            let text = format!("found no --new, wanted the patients that {method} is about");
             return Err(AskError::Table(text));
         }
     };

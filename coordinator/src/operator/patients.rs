@@ -198,7 +198,7 @@ fn values<'r>(
     features.iter().zip(fields).filter_map(value).collect()
 }
 
-/// Lines of a file, by rising places in it: a reader's own count leaves out empty ones.
+/// Lines of a file, by rising places in it: a reader's own count skips empty ones.
 struct Lines<'b> {
     bytes: &'b [u8],
     at: usize,

@@ -7,7 +7,7 @@ use rusqlite::params;
 use std::collections::BTreeMap;
 
 impl Store {
-    /// Where each site's journal ended, as far as it was kept. A row that cannot be read is left out.
+    /// Where each site's journal ended, as far as it was kept. A row that cannot be read is skipped.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -2,16 +2,16 @@
 //!
 //! A rule that withholds small counts of errors and lets large ones go withholds the more, the better a model is, and what
 //! is left is no fair sample. Hence one rule for all of them, whatever they are: running totals over the wrong ones, class
-//! by class, are told in multiples of `step`, as
+//! by class, are published in multiples of `step`, as
 //!
 //! ```text
 //! step * floor((total + start) / step),    start in 0 .. step
 //! ```
 //!
 //! and a cell is what two of them differ by; the last cell of a class is what is left of its patients, whose number is
-//! known. Over evenly spread starts the mean of what is told is what is true;
+//! known. Over evenly spread starts the mean of what is published is what is true;
 //! every running total is off by less than `step`, and so are the wrong ones of all; and no count of 1 to `step - 1` is
-//! told. The start is the run's: publishing again tells nothing more. Totals run from the
+//! published. The start is the run's: publishing again reveals nothing more. Totals run from the
 //! cells that are most wrong, in a confusion table and in bins of a score alike, so that the two tell the same count once.
 
 /// The grid of one run.
@@ -31,12 +31,12 @@ impl Border {
         }
     }
 
-    /// Between two counts that can be told.
+    /// Between two counts that can be published.
     pub(crate) fn step(self) -> u64 {
         self.step
     }
 
-    /// What is told of a sum that may hold halves, as discordant pairs do.
+    /// What is published of a sum that may hold halves, as discordant pairs do.
     #[allow(clippy::cast_precision_loss)] // steps are small, and counts exact below 2^53
     pub(crate) fn told_of_sum(self, total: f64) -> f64 {
         let step = self.step as f64;
@@ -86,7 +86,7 @@ impl Border {
         cells[*last] = left;
     }
 
-    /// What is told of a running total.
+    /// What is published of a running total.
     pub(crate) fn rounded(self, total: u64) -> u64 {
         total.saturating_add(self.start) / self.step * self.step
     }
@@ -103,7 +103,7 @@ mod tests {
         table.iter().map(row).collect()
     }
 
-    /// The sum over all starts of what is told; every running total in this order of a row is off by less than a step.
+    /// The sum over all starts of what is published; every running total in this order of a row is off by less than a step.
     fn summed(
         table: &[Vec<u64>],
         tell: fn(Border, &mut [Vec<u64>]),

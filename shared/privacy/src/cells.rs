@@ -135,7 +135,7 @@ mod tests {
             gathered(vec![3, 0, 0, 4, 0, 1, 0, 1], 3),
             [3, 0, 0, 0, 6, 0, 0, 0]
         );
-        // A site without a minimum tells each cell; of too few values nothing is told.
+        // A site without a minimum releases each cell; of too few values nothing is released.
         assert_eq!(gathered(vec![1, 0, 2], 1), [1, 0, 2]);
         assert_eq!(gathered(vec![1, 0, 2], 4), [0, 0, 0]);
         // Borders beyond counts that any cohort has.

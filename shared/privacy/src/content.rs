@@ -45,7 +45,7 @@ pub enum Content<'message> {
         /// Patients in them.
         patients: u64,
     },
-    /// What is told of clusters of such groups: each count is of a whole number of them.
+    /// What is released of clusters of such groups: each count is of a whole number of them.
     Clusters(Vec<u64>),
     /// Patients by group and level, and sums over them.
     Tabulated,
@@ -57,7 +57,7 @@ pub enum Content<'message> {
 pub struct Paired<'message> {
     /// Patients who are judged, or pairs of them.
     pub judged: u64,
-    /// Patients whom the first alone classes rightly, those whom the second alone does, and all.
+    /// Patients that the first alone classifies correctly, those that the second alone does, and all.
     pub counts: &'message mut Option<[u64; 3]>,
     /// Sums of what numbers or risks differ by.
     pub sums: &'message mut Option<[f64; 5]>,
@@ -68,9 +68,9 @@ pub struct Paired<'message> {
 pub enum Cost {
     /// It tells nothing of a cohort but its size, or another budget counts it.
     Nothing,
-    /// It makes the run one that has told something. Once a run.
+    /// It makes the run one that has released something. Once a run.
     Message,
-    /// The same, and it is so many rounds: one for each model that it is told of.
+    /// The same, and it is so many rounds: one for each model that it is released of.
     Rounds(u64),
 }
 
@@ -137,7 +137,7 @@ pub struct Table<'message> {
     pub confusion: &'message mut Option<Vec<Vec<u64>>>,
     /// Patients of each class (row) by bins of a score; none where withheld, or where nothing has a score.
     pub scores: &'message mut Option<Vec<Vec<u64>>>,
-    /// The wrong ones are told in multiples of this; 1 where they are exact.
+    /// The wrong ones are released in multiples of this; 1 where they are exact.
     pub rounded_to: &'message mut u64,
 }
 

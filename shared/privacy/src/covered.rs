@@ -2,14 +2,14 @@
 
 use crate::sums::{Masks, Tag, Total, Words};
 
-/// What a message is covered with: the masks of a site, and where it stands in the run.
+/// What a message is covered with: the masks of a site, and its place in the run.
 #[derive(Debug, Clone, Copy)]
 pub struct Covering<'c> {
     /// What the site shares with each other.
     pub masks: &'c Masks,
     /// The digest of the run.
     pub run: &'c str,
-    /// The digest of all that the site has heard in it: what sites say that were told different things adds up to nothing.
+    /// The digest of all that the site has received in it: the words of sites that received different things add up to nothing.
     pub heard: &'c str,
     /// The exchange.
     pub exchange: u32,

@@ -77,7 +77,7 @@ impl Gate {
     /// It costs what it costs in the clear.
     ///
     /// # Errors
-    /// A [`Refusal`] that names the rule: `sites_min` judges whom it is summed with, `numbers` what no sum can hold.
+    /// A [`Refusal`] that names the rule: `sites_min` judges with which sites it is summed, `numbers` what no sum can hold.
     pub fn release_covered<T>(
         &mut self,
         mut message: T,

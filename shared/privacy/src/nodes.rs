@@ -59,7 +59,7 @@ pub(crate) fn withhold_node(rules: &Rules, node: TerminalNode<'_>) -> Result<(),
 }
 
 /// Joins groups until each has `cell_min` events; a small number of all events is rounded against the
-/// censored, and then stands in one group.
+/// censored, and then lies in one group.
 fn withhold_hazard(
     ends: &mut Vec<u32>,
     events: &mut Vec<u64>,

@@ -31,7 +31,7 @@ pub fn publish(contents: Vec<Content<'_>>, start: u64) {
     }
 }
 
-/// Tells tables on the grid, and leaves out those of too few patients.
+/// Rounds tables to the grid, and omits those of too few patients.
 fn withhold_tables(rules: &Rules, border: Border, tables: Vec<Table<'_>>) {
     let few = |patients: u64| patients < rules.patients_min.max(rules.cell_min);
     for table in tables {
@@ -55,7 +55,7 @@ fn withhold_tables(rules: &Rules, border: Border, tables: Vec<Table<'_>>) {
     }
 }
 
-/// Tells counts on the grid, and leaves out those of too few patients.
+/// Rounds counts to the grid, and omits those of too few patients.
 fn withhold_held_out(rules: &Rules, border: Border, votes: Vec<&mut Option<HeldOutVotes>>) {
     for told in votes {
         *told = told.and_then(|own| {
@@ -70,8 +70,8 @@ fn withhold_held_out(rules: &Rules, border: Border, votes: Vec<&mut Option<HeldO
     }
 }
 
-/// Leaves out what is of too few patients. A small count is told as the largest that is small, so that a test of the two is never
-/// surer than the truth; where neither is large, nothing is told.
+/// Omits what is of too few patients. A small count is released as the largest that is small, so that a test of the two is never
+/// surer than the truth; where neither is large, nothing is released.
 fn publish_paired(rules: &Rules, paired: Paired<'_>) {
     let minimum = rules.cell_min;
     let told = *paired.counts;
@@ -90,7 +90,7 @@ fn publish_paired(rules: &Rules, paired: Paired<'_>) {
     }
 }
 
-/// Leaves out errors over too few patients, and tells counts of errors on the grid.
+/// Omits errors over too few patients, and rounds counts of errors to the grid.
 #[allow(clippy::cast_precision_loss)] // exact below 2^53
 fn withhold_errors(rules: &Rules, border: Border, errors: Vec<Errors<'_>>) {
     for errors in errors {

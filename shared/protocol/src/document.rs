@@ -125,7 +125,7 @@ impl<'document, 'reading> Section<'document, 'reading> {
         chosen
     }
 
-    /// A number, or `default` where absent; a problem where `fits` says no.
+    /// A number [default: `default`]; a problem where `fits` says no.
     pub fn number(
         &mut self,
         key: &'static str,
@@ -141,7 +141,7 @@ impl<'document, 'reading> Section<'document, 'reading> {
         value
     }
 
-    /// A whole number within `range`, or `default` where absent.
+    /// A whole number within `range` [default: `default`].
     pub fn count(
         &mut self,
         key: &'static str,
@@ -232,7 +232,7 @@ impl<'document, 'reading> Section<'document, 'reading> {
         Some(parse(&mut section))
     }
 
-    /// Reads every table of the array `key` by `parse`; those that fail are left out and reported.
+    /// Reads every table of the array `key` by `parse`; those that fail are skipped and reported.
     pub fn tables<T>(
         &mut self,
         key: &'static str,
@@ -337,7 +337,7 @@ impl<'document, 'reading> Section<'document, 'reading> {
         }
     }
 
-    /// Whatever no reader took is unknown, and what was required is absent. A required key that is only misspelt is told once.
+    /// Whatever no reader took is unknown, and what was required is absent. A required key that is only misspelt is reported once.
     fn finish(mut self) {
         for key in self.table.keys() {
             let near = nearest(&key.name, &self.known);

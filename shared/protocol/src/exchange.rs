@@ -59,9 +59,9 @@ pub(crate) enum Turn<T> {
 /// A closed exchange, and what surrounds it.
 #[derive(Debug)]
 pub(crate) struct Closed<'r> {
-    /// What each site told; of use where nothing is summed, and taken by the stage.
+    /// The answer of each site; of use where nothing is summed, and taken by the stage.
     pub(crate) answers: Answers,
-    /// The sum of what they told; none where nothing is summed.
+    /// The sum of the answers; none where nothing is summed.
     pub(crate) sum: Option<Answer>,
     /// One per site.
     pub(crate) sites: &'r [SiteName],

@@ -9,12 +9,12 @@ pub const SITES_MAX: usize = 256;
 pub const SUMMED_SITES_MIN: usize = 2;
 /// Words of one covered answer at most (64 MiB).
 pub const WORDS_MAX: usize = 1 << 22;
-/// Megabytes of all sites' answers to one question that every site hears, where the job does not say. Of more
+/// Megabytes of all sites' answers to one question that every site receives, where the job does not say. Of more
 /// they hear the sum.
 pub const ANSWERS_MEGABYTES: u64 = 64;
 /// The most that a job can say of them.
 pub const ANSWERS_MEGABYTES_MAX: u64 = 256;
-/// Bytes of all sites' answers to one question of a card that every site hears, unless its job says otherwise: of more the sum alone.
+/// Bytes of all sites' answers to one question of a card that every site receives, unless its job says otherwise: of more the sum alone.
 pub const CARD_ANSWERS_BYTES: u64 = 64 << 10;
 /// What a result says of missing values is a multiple of so many patients, rounded up: a share tells of no fewer.
 pub const PUBLISHED_PATIENTS: u64 = 10;
@@ -22,7 +22,7 @@ pub const PUBLISHED_PATIENTS: u64 = 10;
 pub(crate) fn in_tens(count: u64) -> u64 {
     count.next_multiple_of(PUBLISHED_PATIENTS)
 }
-/// Patients of all sites whom a group, or what two sums differ by, holds at least on the card of a study.
+/// Patients of all sites in a group, or in the difference of two sums, at least on the card of a study.
 pub const CARD_PATIENTS_MIN: u64 = 2 * PUBLISHED_PATIENTS;
 /// Combinations of who has which outcome of a study, and in which of its groups.
 pub const PARTS_MAX: usize = 512;
@@ -34,7 +34,7 @@ pub const KEY_BYTES_MAX: usize = 2_048;
 pub const NAME_LENGTH_MAX: usize = 64;
 /// Bytes of a study's text.
 pub const STUDY_LENGTH_MAX: usize = JOB_LENGTH_MAX / 2;
-/// Closed studies that a site hears of at once.
+/// Closed studies that a site is notified of at once.
 pub const CLOSED_STUDIES_MAX: usize = 1_000;
 /// Earlier studies that a study renews.
 pub const RENEWALS_MAX: usize = 4;
@@ -42,7 +42,7 @@ pub const RENEWALS_MAX: usize = 4;
 pub const OUTCOMES_MAX: usize = 20;
 /// Bytes of a job file, with the study that it is of.
 pub const JOB_LENGTH_MAX: usize = 256 << 10;
-/// Problems of a configuration or a job that are told one by one.
+/// Problems of a configuration or a job that are reported one by one.
 pub const DOCUMENT_PROBLEMS_MAX: usize = 100;
 /// Characters of what a problem of a configuration or a job quotes.
 pub const QUOTE_LENGTH_MAX: usize = 200;
@@ -75,7 +75,7 @@ pub const PARAMETERS_SHARE_MAX: f64 = 0.33;
 pub const REGRESSION_COLUMNS_MAX: usize = 2_000;
 /// Cells of time of a baseline hazard that all sites have in common.
 pub const REGRESSION_CELLS_MAX: u32 = 20;
-/// Patients of all sites, or events, of whom a sum by cell of time that is used or published is at least.
+/// Patients of all sites, or events, behind a sum by cell of time that is used or published, at least.
 pub const CELL_PATIENTS_MIN: u64 = 2 * PUBLISHED_PATIENTS;
 pub use similarity::cohort::spline::SPLINE_MAX;
 /// Trees of a forest.
@@ -90,7 +90,7 @@ pub const EVENT_TIMES_MAX: usize = 1_000;
 pub const CUTS_MAX: usize = 1_000;
 /// Neighbour rules that a site evaluates.
 pub const EVALUATIONS_MAX: usize = 16;
-/// Patients of others about whom one job asks who is alike.
+/// Queried patients of others in one job.
 pub const QUERIES_MAX: usize = 200;
 /// Numbers of each of them.
 pub const QUERY_NUMBERS_MAX: usize = REGRESSION_COLUMNS_MAX;
@@ -98,7 +98,7 @@ pub const QUERY_NUMBERS_MAX: usize = REGRESSION_COLUMNS_MAX;
 pub const CLUSTERS_MAX: usize = 8;
 /// Samples that the stability of clusters is measured by.
 pub const CLUSTER_SAMPLES_MAX: usize = 50;
-/// Numbers by which a run may place a patient for clusters to be looked for: their products are told.
+/// Numbers by which a run may place a patient for clusters to be looked for: their products are released.
 pub const CLUSTER_COORDINATES_MAX: usize = 256;
 /// Bins of a score.
 pub const SCORE_BINS_MAX: usize = 11;

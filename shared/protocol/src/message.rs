@@ -80,7 +80,7 @@ macro_rules! messages {
             Introduced(Introduction),
             /// A secret for each later site, which that site alone can read.
             Encapsulated(Encapsulations),
-            /// The SHA-256 of an answer, as it travelled: what stands for it in a closed exchange that every site hears the sum of.
+            /// The SHA-256 of an answer, as it travelled: what stands for it in a closed exchange of which every site receives the sum.
             Digest([u8; 32]),
             /// What adds up over the sites, and can be read in the sum alone.
             Covered(Covered),

@@ -4,7 +4,7 @@ use crate::job::Job;
 use crate::message::{ColumnHistogram, Encapsulations, Introduction};
 use crate::name::RunId;
 
-/// What the hospitals of a study have told each other of their keys.
+/// What the hospitals of a study have sent each other about their keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opening {
     /// The run that opened the study.
@@ -13,7 +13,7 @@ pub struct Opening {
     pub digest: String,
     /// The keys of each hospital, in the study's order.
     pub introductions: Vec<Introduction>,
-    /// What each has told the later ones alone.
+    /// What each has sent to the later ones alone.
     pub encapsulations: Vec<Encapsulations>,
     /// Who is in no sum of the study, as patterns of who has which outcome: see [`crate::message::card::LeftOut`].
     pub left_out: Vec<u32>,

@@ -97,7 +97,7 @@ impl Replica {
         })
     }
 
-    /// What later runs of the study begin with, once all sites have told each other their keys. `digest` is the run's.
+    /// What later runs of the study begin with, once all sites have exchanged their keys. `digest` is the run's.
     #[must_use]
     pub fn opening(&self, digest: &str) -> Option<Opening> {
         self.run.opening(digest)
@@ -109,7 +109,7 @@ impl Replica {
         self.run.introductions()
     }
 
-    /// What each of them has told the later ones alone.
+    /// What each of them has sent to the later ones alone.
     #[must_use]
     pub fn encapsulations(&self) -> &[Option<Encapsulations>] {
         self.run.encapsulations()

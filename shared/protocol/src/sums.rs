@@ -14,10 +14,10 @@ use privacy::sums::{Number, NumberError, Summand, Words};
 
 type Visit<'v> = dyn FnMut(Number<'_>) + 'v;
 
-/// The sum of what the sites told, in the shape of `blank`; what is not covered is of one site alone, which has `patients`.
+/// The sum of the answers, in the shape of `blank`; what is not covered is of one site alone, which has `patients`.
 ///
 /// # Errors
-/// A failure by [`Code::Protocol`] where they told something else.
+/// A failure by [`Code::Protocol`] where they answered something else.
 pub(crate) fn sum<'a>(
     answers: impl Iterator<Item = &'a Answer>,
     blank: Answer,
@@ -269,7 +269,7 @@ impl Assessment {
         }
     }
 
-    /// Sums over all sites as means over their `patients`, where they are told as means.
+    /// Sums over all sites as means over their `patients`, where they are released as means.
     pub(crate) fn of_sum(mut self, patients: u64) -> Self {
         #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
         let patients = patients.max(1) as f64;

@@ -1,4 +1,4 @@
-//! What a program says, and to whom. A reader that has gone away is no fault of the program.
+//! What a program writes, and where. A reader that has gone away is no fault of the program.
 
 use std::error::Error;
 use std::fmt::Display;

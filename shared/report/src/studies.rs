@@ -46,7 +46,7 @@ pub fn study_text(study: &StudyState) -> String {
     text + &aligned(&rows)
 }
 
-/// A run that waits: for whom, and since when.
+/// A run that waits: for which hospital, and since when.
 fn waiting_text(waiting: &Waiting) -> String {
     let since = waiting.since.and_then(minute);
     let since = since.map_or(String::new(), |since| format!(", since {since} (UTC)"));

@@ -278,7 +278,7 @@ pub struct ProgressReceiver {
 
 impl ProgressReceiver {
     /// The next state; none after the one with the ending. States that came and went while the
-    /// operator was slow are left out.
+    /// operator was slow are skipped.
     ///
     /// # Errors
     /// [`ConnectionError`] where the connection was lost.

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What runs have used of a study's limits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Used {
-    /// Runs that have told something of their patients, or have asked about others.
+    /// Runs that have released something of their patients, or have asked about others.
     runs: u64,
     /// Rounds of all runs together.
     rounds: u64,
@@ -48,7 +48,7 @@ pub(super) struct Run {
     study: Option<String>,
     pub(super) answers: BTreeMap<Question, Answered>,
     pub(super) so_far: SoFar,
-    /// Whether it has told anything of its cohort but the size.
+    /// Whether it has released anything of its cohort but the size.
     told: bool,
     /// Whether nothing came of it, by the fault of a hospital. Its rounds count, for they were answered; the run does not, or whoever
     /// spoils runs would use up everybody's.

@@ -178,10 +178,10 @@ impl Ledger {
         })
     }
 
-    /// Notes what `run` asks about patients of others, before anything is told. Saying it twice changes nothing.
+    /// Notes what `run` asks about patients of others, before anything is released. Noting it twice changes nothing.
     ///
     /// # Errors
-    /// [`ChainError::File`]: nothing may be told then.
+    /// [`ChainError::File`]: nothing may be released then.
     pub fn ask(&mut self, run: &RunDigest, asks: Asks) -> Result<(), ChainError> {
         if self
             .books
@@ -237,7 +237,7 @@ impl Ledger {
         })
     }
 
-    /// Notes that a brake has shut the gate of `run`, before anybody hears of it.
+    /// Notes that a brake has shut the gate of `run`, before anybody learns of it.
     ///
     /// # Errors
     /// [`ChainError::File`]: nothing may be said of it then.

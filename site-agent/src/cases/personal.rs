@@ -27,7 +27,7 @@ const LISTED_MAX: usize = 12;
 const SURE: f64 = 2.0;
 /// Patients that are learned from and judged at most: so many say what a metric of a few dozen features can be.
 const PATIENTS_MAX: usize = 2_000;
-/// Patients of whom all pairs are learned from.
+/// Patients, all pairs of which are learned from.
 const ALL_PAIRS_MAX: usize = 400;
 /// Partners of a patient in the pairs of whoever is learned from, at most.
 const PARTNERS_MAX: usize = 100;
@@ -37,7 +37,7 @@ const ALONE: PooledLimits = PooledLimits {
     iterations: 300,
 };
 
-/// What is told.
+/// What is reported.
 #[derive(Debug, Serialize)]
 struct Answer {
     patients: usize,

@@ -239,7 +239,7 @@ fn compared(
     })
 }
 
-/// A regression of this cohort, by the chosen ridge where the caller states none. What stands in for a missing value is what the run
+/// A regression of this cohort, by the chosen ridge where the caller states none. A missing value is imputed with what the run
 /// took; of a run that has no such, patients with a missing value are excluded.
 fn weighed(
     place: &Where,

@@ -1,4 +1,4 @@
-//! The regression that weighs a distance, as it is told.
+//! The regression that weights a distance, as it is reported.
 
 use super::setting::Weighing;
 use super::shown::{four, short, table};

@@ -31,7 +31,7 @@ pub struct SiteConfig {
     pub site: SiteName,
     /// Where the coordinator listens.
     pub coordinator: Address,
-    /// Proof of who this site is, and whom it trusts.
+    /// Proof of who this site is, and which authority it trusts.
     pub tls: CredentialFiles,
     /// The authority's list of revoked certificates; it is read for each run.
     pub revoked: Option<PathBuf>,

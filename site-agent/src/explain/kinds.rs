@@ -50,7 +50,7 @@ pub(crate) fn of_a_sum() -> MessageKind {
     }
 }
 
-/// What is told of a method.
+/// What is explained of a method.
 pub(crate) struct Told {
     /// The kinds of message, in the order of a run.
     pub(crate) messages: Vec<MessageKind>,
@@ -144,7 +144,7 @@ pub(crate) fn moments(rules: &Rules, job: &Job, sizes: &Sizes) -> MessageKind {
             1 => "no: cell_min is 1".to_owned(),
             minimum => format!(
                 "yes: a count of 1 to {} is rounded to 0 or {minimum}; sums over fewer than {} \
-                 values are left out",
+                 values are omitted",
                 minimum - 1,
                 rules.patients_min.max(minimum)
             ),
@@ -227,7 +227,7 @@ pub(crate) fn on_the_grid(rules: &Rules) -> String {
         1 => "no: cell_min is 1".to_owned(),
         minimum => format!(
             "yes: wrong ones are counted in multiples of {minimum}, however many they are, on a grid whose start only the \
-             site knows; tables of fewer than {} patients are left out",
+             site knows; tables of fewer than {} patients are omitted",
             rules.patients_min.max(minimum)
         ),
     }

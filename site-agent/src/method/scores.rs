@@ -52,7 +52,7 @@ pub(crate) enum Score {
     Votes(usize),
     /// A share of 0 to 1.
     Share(f64),
-    /// Nothing is known of the patient, who is left out.
+    /// Nothing is known of the patient, who is excluded.
     Unknown,
 }
 

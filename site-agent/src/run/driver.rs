@@ -18,7 +18,7 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::{mpsc, oneshot, watch};
 use wire::{ConnectionError, CoordinatorReceiver, CoordinatorSender, Dial, Remedy, Sealed};
 
-/// The agent's version, as the coordinator hears it.
+/// The agent's version, as the coordinator receives it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The first and the longest pause after a fault of the network.
 const SOON: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(5)];
@@ -224,7 +224,7 @@ async fn converse(
                 None => return Ended::Worker,
             },
             _ = stopped.changed() => {
-                // The coordinator hears the end of this side's words, and ends its own.
+                // The coordinator receives the end of this side's words, and ends its own.
                 drop(sender);
                 while receiver.next().await.is_ok() {}
                 return Ended::Left;
@@ -237,7 +237,7 @@ async fn converse(
                 // A stream that is down is noticed by the receiver; the answer is stored.
                 Action::Send(message) => drop(sender.send(message).await),
                 Action::Wait(waiting) => say(&waiting),
-                // What closed is never left out: the worker takes one after the other.
+                // What closed is never skipped: the worker takes one after the other.
                 closed @ (Action::Follow(_) | Action::Close(_)) => {
                     while !desk.orders.push(closed.clone()) {
                         tokio::time::sleep(FULL_PAUSE).await;

@@ -67,12 +67,12 @@ impl Follower {
         self.replica.introductions()
     }
 
-    /// What each has told the later ones alone.
+    /// What each has sent to the later ones alone.
     pub(super) fn encapsulations(&self) -> &[Option<Encapsulations>] {
         self.replica.encapsulations()
     }
 
-    /// What later runs of the study begin with, once all sites have told each other their keys.
+    /// What later runs of the study begin with, once all sites have exchanged their keys.
     pub(super) fn opening(&self) -> Option<Opening> {
         self.replica.opening(&self.digest)
     }
@@ -176,7 +176,7 @@ pub(super) fn keys(error: &KeyError) -> Refusal {
     refusal("keys", &error.to_string())
 }
 
-/// The coordinator asked, or told, what does not follow from the run.
+/// The coordinator asked, or sent, what does not follow from the run.
 pub(super) fn question(exchange: u32, text: &str) -> Refusal {
     let text = format!("exchange {exchange} is not what follows from the run: {text}");
     refusal("question", &text)

@@ -1,4 +1,4 @@
-//! All patients of a study with all its outcomes: whom its card describes.
+//! All patients of a study with all its outcomes, as its card describes them.
 
 use super::frozen::{FrozenTable, Recorder};
 use super::intake::Intake;

@@ -1,7 +1,7 @@
 //! A query to a PostgreSQL database, read as a stream within a read-only transaction.
 //!
 //! The database's own messages may quote a patient's value. Only those about the query, the login
-//! or the server are told; of the others, their SQLSTATE.
+//! or the server are reported; of the others, their SQLSTATE.
 
 use super::field::{Field, number_of_text};
 use super::intake::Intake;
@@ -199,7 +199,7 @@ async fn connect(source: &PostgresSource) -> Result<Client, Stop> {
     }
 }
 
-/// What may be told of an error: no message that could quote a value.
+/// What may be reported of an error: no message that could quote a value.
 fn in_words(error: &Error) -> String {
     let Some(database) = error.as_db_error() else {
         let mut text = error.to_string();

@@ -1,5 +1,5 @@
 //! What was wrong with a cohort, for the people at the site: file, row and column, and never a patient's
-//! value: what a field held is told by its shape, such as `text of 5 characters`. What the coordinator may
+//! value: what a field held is described by its shape, such as `text of 5 characters`. What the coordinator may
 //! hear of it is a [`Misfit`], which has no place for a row, a count or a value.
 
 use super::field::Shape;

@@ -52,7 +52,7 @@ impl Reading {
     }
 }
 
-/// One mark per patient, false for those who are left out.
+/// One mark per patient, false for those who are excluded.
 pub(super) fn marks(patients: usize, left_out: &[usize]) -> Vec<bool> {
     let mut keep = vec![true; patients];
     for patient in left_out {

@@ -30,7 +30,7 @@ pub struct Budget {
     outcome_epsilon: Epsilon,
 }
 
-/// How far an outcome of one patient is hidden in what is told of groups.
+/// How far an outcome of one patient is hidden in what is released of groups.
 #[derive(Debug, Serialize)]
 struct Epsilon {
     /// Of each metric that makes groups, and each outcome.

@@ -7,12 +7,12 @@ use protocol::study::StudyName;
 use std::io;
 
 impl Approved {
-    /// The patterns of the patients who are left out; none before the study has opened.
+    /// The patterns of the patients who are excluded; none before the study has opened.
     pub(super) fn left_out(&self) -> io::Result<Vec<u32>> {
         Ok(opened::left_out(&self.folder)?.unwrap_or_default())
     }
 
-    /// How many of this site's patients are left out, a sentence for each pattern that some of them have, or why that is not known.
+    /// How many of this site's patients are excluded, a sentence for each pattern that some of them have, or why that is not known.
     #[must_use]
     pub fn left_out_here(&self) -> Vec<String> {
         let left_out = match self.left_out() {
@@ -49,7 +49,7 @@ impl Approved {
     }
 }
 
-/// Logs how many of this site's patients are left out of a study that has opened.
+/// Logs how many of this site's patients are excluded from a study that has opened.
 pub fn log(config: &SiteConfig, study: &StudyName) {
     let folder = config.folder.join(FOLDER).join(study.as_str());
     match open(&folder, &config.site) {
@@ -58,6 +58,6 @@ pub fn log(config: &SiteConfig, study: &StudyName) {
                 tracing::warn!(study = study.as_str(), "{sentence}");
             }
         }
-        Err(error) => tracing::error!(%error, "who is left out of a study cannot be read"),
+        Err(error) => tracing::error!(%error, "who is excluded from a study cannot be read"),
     }
 }

@@ -18,7 +18,7 @@ fn openings(folder: &Path, study: &StudyName) -> PathBuf {
 }
 
 /// Keeps how a study opened. When this returns, it is on the disk. False, and nothing is kept, where it has opened before without other
-/// patients: sums over both would tell those of the patients by whom they differ.
+/// patients: sums over both would reveal those of the patients by which they differ.
 ///
 /// # Errors
 /// [`ChainError::File`].

@@ -13,7 +13,7 @@ pub struct Lots {
     earlier: Vec<Cohorts>,
 }
 
-/// The patients of a study of whom sums are told: all, then those with each outcome of the later study.
+/// The patients of a study of which sums are released: all, then those with each outcome of the later study.
 #[derive(Clone)]
 struct Cohorts {
     all: Fingerprint,
@@ -21,7 +21,7 @@ struct Cohorts {
 }
 
 impl Lots {
-    /// Those of `own`, of whom nobody is left out yet, and of the studies that it renews, without whoever is left out there.
+    /// Those of `own`, where nobody is excluded yet, and of the studies that it renews, without those who are excluded there.
     pub(super) fn new(own: &Approved, earlier: &[Approved]) -> Result<Self, ChainError> {
         let of_earlier = |one: &Approved| {
             let left_out = one.left_out();

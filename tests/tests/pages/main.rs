@@ -9,4 +9,5 @@ mod exit_codes;
 mod licences;
 mod metadata;
 mod prose;
+mod source_words;
 mod style;

@@ -13,7 +13,7 @@ const LONG_FILES: &[(&str, usize)] = &[];
 const LONG_FUNCTIONS: &[(&str, &str, usize)] = &[];
 
 /// Source files of the programs and of what they share, by their path in the workspace, without tests.
-fn sources() -> Vec<(String, String)> {
+pub(super) fn sources() -> Vec<(String, String)> {
     let is_source = |path: &PathBuf| {
         let mut folders = path.iter();
         !folders.any(|folder| folder == "tests" || folder == "benches")

@@ -10,11 +10,11 @@ pub enum Permission {
     SecondMoments,
     /// That the trees of a forest leave (`scope = "federated"`).
     Forests,
-    /// That others are told how many of the patients are alike to a patient of theirs, and how these fared.
+    /// That others receive how many of the patients are similar to a patient of theirs, with their outcomes.
     Neighbours,
     /// That sums of scores and other derivatives are exact, not in steps of a fraction of one patient.
     ExactSums,
-    /// That sums over groups of the patients are told, from which groups of alike patients follow that the sites have in common.
+    /// That sums over groups of the patients are released, from which the clusters follow that all sites share.
     Clusters,
 }
 

@@ -26,7 +26,7 @@ const MASK: &[u8] = b"kindred: a mask, version 1";
 const TAG: &[u8] = b"kindred: a tag, version 1";
 
 impl Masks {
-    /// Of the site at place `own`; `pairs` has a place for each site, none for itself and for whom it shares nothing with.
+    /// Of the site at place `own`; `pairs` has a place for each site, none for itself and for sites with which it shares nothing.
     /// `common` is what all of them share, and the coordinator does not know; none where tags are not to be made.
     #[must_use]
     pub fn new(
@@ -252,7 +252,7 @@ mod tests {
         }
     }
 
-    /// What is told of a tag beside the words looks like chance: no two of the same words are alike, in any exchange or at any site.
+    /// A tag that travels with the words looks random: no two of the same words are equal, in any exchange or at any site.
     #[test]
     fn tags_of_the_same_words_are_never_alike() {
         let (masks, own) = (federation(3), vec![Words::received(vec![7; 5]); 3]);

@@ -1,4 +1,4 @@
-//! What a job wants done with the values of its features, as the mathematics wants it told.
+//! What a job wants done with the values of its features, as the mathematics takes it.
 
 use super::{
     CohortSpecification, Feature, FeatureKind, Impute, OutcomeKind, Standardise, Transform,

@@ -48,13 +48,13 @@ impl Problems {
 }
 
 impl DocumentErrors {
-    /// The problems that are told, by line.
+    /// The problems that are reported, by line.
     #[must_use]
     pub fn errors(&self) -> &[DocumentError] {
         &self.errors
     }
 
-    /// How many problems are not told.
+    /// How many problems are not reported.
     #[must_use]
     pub fn more(&self) -> usize {
         self.more

@@ -23,7 +23,7 @@ pub struct Job {
     pub name: String,
     /// The sites, in the order of every list of this run.
     pub sites: Vec<SiteName>,
-    /// Bytes of all sites' answers to one question: every site hears them all.
+    /// Bytes of all sites' answers to one question: every site receives them all.
     pub answers_bytes_max: u64,
     /// The seed where the submission names none.
     pub seed: u64,

@@ -2,7 +2,7 @@
 
 use crate::name::RunId;
 
-/// What a run is, as every party hears it.
+/// What a run is, as every party receives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Begin {
     /// The run.

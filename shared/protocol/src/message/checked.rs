@@ -39,7 +39,7 @@ pub struct Record {
     pub signatures: Vec<Vec<u8>>,
 }
 
-/// A closed exchange, as every site of a run of sums hears it: enough to work out what is asked next.
+/// A closed exchange, as every site of a run of sums receives it: enough to derive the next request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Closed {
     /// The run.

@@ -41,7 +41,7 @@ pub struct Waiting {
     pub since: Option<Timestamp>,
 }
 
-/// One exchange, as one site hears it.
+/// One exchange, as one site receives it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ask {
     /// The run.

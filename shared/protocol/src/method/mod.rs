@@ -4,7 +4,7 @@
 //!
 //! A line of the list, and a folder beside `unpsl`, `forest`, `regression`, `neighbours`, `cluster`, `compare` and `card` that holds its
 //! `settings` (a table of the job), its `message`s, the `coordinator`'s stages, and the `model` that it leaves. What each says of itself
-//! stands in `room`; nothing else in this crate names a method.
+//! is in `room`; nothing else in this crate names a method.
 
 pub mod asking;
 pub mod card;

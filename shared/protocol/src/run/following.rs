@@ -66,12 +66,12 @@ impl Run {
         &self.introductions
     }
 
-    /// What each site has told the later ones alone.
+    /// What each site has sent to the later ones alone.
     pub(crate) fn encapsulations(&self) -> &[Option<Encapsulations>] {
         &self.encapsulations
     }
 
-    /// What later runs of the study begin with, once all sites have told each other their keys and who has which outcome. `digest` is
+    /// What later runs of the study begin with, once all sites have exchanged their keys and know who has which outcome. `digest` is
     /// this run's.
     #[must_use]
     pub fn opening(&self, digest: &str) -> Option<Opening> {

@@ -135,7 +135,7 @@ fn in_groups(column: &GriddedColumn, histogram: &ColumnHistogram) -> Result<Hist
 mod tests {
     use super::published;
 
-    /// One patient of 594 without a value was told as 0.00168.
+    /// One patient of 594 without a value was published as 0.00168.
     #[test]
     fn a_share_of_missing_values_tells_of_no_fewer_than_ten() {
         let told = |missing: f64| published(missing / 594.0, 594) * 594.0;

@@ -5,14 +5,14 @@
 //!
 //! | comparison | d(i, j), added up over features | smaller is nearer |
 //! | --- | --- | --- |
-//! | [`Metric`]: learned by UnPSL, Euclidean, Mahalanobis | (x_i - x_j)' M (x_i - x_j), told as its root; x standardised | yes |
+//! | [`Metric`]: learned by UnPSL, Euclidean, Mahalanobis | (x_i - x_j)' M (x_i - x_j), reported as its root; x standardised | yes |
 //! | [`Metric`]: inner product | x_i' M x_j | no, larger is |
 //! | [`Metric`]: Manhattan | sum over the rows of x of the absolute differences | yes |
 //! | [`Metric`]: cosine | 1 - cos(x_i, x_j) | yes |
 //! | [`Weighted`] by a regression | sum of the absolute differences of what each feature adds to the linear predictor | yes |
 //! | [`Weighted`], risk-anchored | the absolute difference of the linear predictors, and [`REASONS`] times that sum | yes |
 //! | [`Gower`] | mean over the features that both have of the difference as a share of the range, or of unequal levels | yes |
-//! | [`Proximity`] of a forest | 1 - share of the trees in which both share a terminal node, told as its root | yes |
+//! | [`Proximity`] of a forest | 1 - share of the trees in which both share a terminal node, reported as its root | yes |
 //!
 //! A distance depends on the two patients and the fit, never on who else is asked about.
 
@@ -183,7 +183,7 @@ impl Comparison {
         parts
     }
 
-    /// How a distance is told: the root of what its parts add up to, or that itself.
+    /// How a distance is reported: the root of what its parts add up to, or that itself.
     fn in_units(&self, sum: f64) -> f64 {
         match self.is_root() {
             true => sum.max(0.0).sqrt(),
@@ -228,8 +228,8 @@ impl Comparison {
             .collect()
     }
 
-    /// How much each feature adds, whatever its sign, on the average over the candidates, of whom at most 10,000 at equal
-    /// steps are looked at; `own` is left out. Candidates that cannot be compared are left out too.
+    /// How much each feature adds, whatever its sign, on the average over the candidates: at most 10,000 at equal
+    /// steps are looked at; `own` is excluded, and so are candidates that cannot be compared.
     #[must_use]
     pub fn typical_parts(
         &self,

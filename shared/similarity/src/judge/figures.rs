@@ -7,7 +7,7 @@ use crate::judge::paired::{Difference, PairedSums, discordant, mcnemar};
 use crate::judge::predicted::Predicted;
 use crate::uses::cases::{Interval, mean, wilson};
 
-/// Of a rule, over the patients of whom it says something.
+/// Of a rule, over the patients that it predicts.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Figures {
     /// Of classes.
@@ -36,7 +36,7 @@ pub enum Figures {
     },
     /// Of survival times.
     Times {
-        /// Pairs of whom it is known who has the event first.
+        /// Pairs in which it is known who has the event first.
         pairs: u64,
         /// Harrell's C.
         concordance: Interval,

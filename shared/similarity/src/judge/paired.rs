@@ -36,7 +36,7 @@ pub struct PairedSums {
     pub parts: f64,
 }
 
-/// Patients who are classed rightly by the first rule alone, those by the second alone, and all whom both predict. None without classes.
+/// Patients that the first rule alone classifies correctly, those of the second alone, and all that both predict. None without classes.
 #[must_use]
 pub fn discordant(first: &Predicted, second: &Predicted, outcome: &Outcome) -> Option<[u64; 3]> {
     let Outcome::Classes { codes, .. } = outcome else {
@@ -86,7 +86,7 @@ impl From<PairedSums> for [f64; 5] {
 }
 
 impl PairedSums {
-    /// Of the patients whom both rules predict; none of classes.
+    /// Of the patients that both rules predict; none of classes.
     #[must_use]
     pub fn of(first: &Predicted, second: &Predicted, outcome: &Outcome) -> Option<Self> {
         let found: Vec<(f64, f64)> = both(first, second).collect();
@@ -186,7 +186,7 @@ impl Case {
     }
 }
 
-/// Patients classed rightly by the first rule alone, those by the second alone, and all: the exact test of McNemar (1947), with the
+/// Patients classified correctly by the first rule alone, those by the second alone, and all: the exact test of McNemar (1947), with the
 /// interval of Agresti and Min (2005). None of nobody.
 #[must_use]
 pub fn mcnemar([first, second, patients]: [u64; 3]) -> Option<Difference> {
@@ -219,7 +219,7 @@ fn fair(few: u64, coins: u64) -> f64 {
     (2.0 * tail).min(1.0)
 }
 
-/// Chances of several tests, each so that the first of all that is wrongly believed is as rare as that of one alone (Holm 1979).
+/// Chances of several tests, each so that the first of all that is falsely believed is as rare as that of one alone (Holm 1979).
 #[must_use]
 pub fn holm(chances: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..chances.len()).collect();

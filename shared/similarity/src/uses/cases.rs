@@ -33,7 +33,7 @@ use crate::compare::{Comparison, Placed};
 use crate::judge::survival::{Survival, kaplan_meier};
 use crate::uses::search::{Queries, Search};
 
-/// Patients of the cohort beside whom a query is put, at most; they are taken at equal steps.
+/// Patients of the cohort with which a query is compared, at most; they are taken at equal steps.
 pub const BESIDE_MAX: usize = 1_000;
 /// The same of a large cohort, at least.
 const BESIDE_MIN: usize = 100;
@@ -54,14 +54,14 @@ pub struct Case {
 pub struct Cases {
     /// The cases.
     pub cases: Vec<Case>,
-    /// Further candidates exactly as near as the last one, left out by their row alone.
+    /// Further candidates exactly as near as the last one, excluded by their row alone.
     pub tied: usize,
     /// Candidates who cannot be compared with the query.
     pub incomparable: usize,
 }
 
 impl Cases {
-    /// The `k` nearest by the distances of all candidates; `left_out` says whom not to take. There are fewer where fewer
+    /// The `k` nearest by the distances of all candidates; `left_out` says which not to take. There are fewer where fewer
     /// can be compared.
     #[must_use]
     pub fn nearest(distances: &[f64], k: usize, left_out: impl Fn(usize) -> bool) -> Self {
@@ -84,7 +84,7 @@ impl Cases {
         });
         let beyond = cases.split_off(k.min(cases.len()));
         let last = cases.last().map(|last| last.distance);
-        // Whom a part left out is as near as the last of all where its own last is.
+        // What a part excluded is as near as the last of all where its own last is.
         let is_as_near = |case: Option<&Case>| case.map(|case| case.distance) == last;
         let tied = beyond.iter().filter(|case| is_as_near(Some(case))).count();
         let left_out = parts.clone().filter(|part| is_as_near(part.cases.last()));

@@ -1,4 +1,4 @@
-//! Groups that stand for their patients: what is told of groups alone tells of nobody more than of a group, however often it is
+//! Groups that stand for their patients: sums over groups alone reveal of nobody more than of a group, however often it is
 //! asked and however cleverly.
 //!
 //! Patients are parted by MDAV (Domingo-Ferrer and Mateo-Sanz, *Practical data-oriented microaggregation*, TKDE 2002; MDAV-generic:
@@ -298,7 +298,7 @@ fn take_nearest(
     taken
 }
 
-/// Bits of a double behind those by which its cell is told: 32 cells an octave.
+/// Bits of a double behind those that give its cell: 32 cells an octave.
 const FINE_BITS: u32 = 47;
 /// The smallest number with a cell of its own, and the first beyond the largest.
 const ENDS: [f64; 2] = [9.765_625e-4, 1_024.0];

@@ -26,7 +26,7 @@ pub struct Neighbour {
 pub struct Nearest {
     /// The neighbours.
     pub neighbours: Vec<Neighbour>,
-    /// Further patients exactly as near as the last neighbour, left out by their row alone.
+    /// Further patients exactly as near as the last neighbour, excluded by their row alone.
     pub tied: usize,
 }
 

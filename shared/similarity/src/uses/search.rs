@@ -54,7 +54,7 @@ pub struct Queries<'q> {
 }
 
 impl<'a> Search<'a> {
-    /// Among the patients of `candidates`, whom the comparison placed.
+    /// Among the patients of `candidates`, as the comparison placed them.
     #[must_use]
     pub fn new(comparison: &'a Comparison, candidates: &'a Placed) -> Self {
         let by_products = comparison.vectors(candidates).map(|vectors| {
@@ -123,7 +123,7 @@ impl<'a> Search<'a> {
         .collect()
     }
 
-    /// The nearest of those whom products found, whose scores may be `off` by so much; none where others may be as near.
+    /// The nearest of those that products found, whose scores may be `off` by so much; none where others may be as near.
     fn decided(
         &self,
         queries: &Queries<'_>,

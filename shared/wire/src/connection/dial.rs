@@ -123,7 +123,7 @@ impl fmt::Debug for Proxy {
 pub struct Dial {
     /// The coordinator.
     pub address: Address,
-    /// Who dials, and whom they trust.
+    /// Who dials, and which authority they trust.
     pub tls: ClientTls,
     /// The way through a hospital's network, where it needs one.
     pub proxy: Option<Proxy>,
@@ -162,7 +162,7 @@ impl Dial {
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
             .http2_max_header_list_size(HEADER_LIST_BYTES)
             .max_frame_size(HTTP2_FRAME_BYTES);
-        // One connection, made above where its errors can be told; a lost one is not replaced
+        // One connection, made above where its errors can be reported; a lost one is not replaced
         // behind the program's back.
         let only = Arc::new(Mutex::new(Some(TokioIo::new(stream))));
         let connector = tower::service_fn(move |_: Uri| {

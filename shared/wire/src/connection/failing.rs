@@ -71,7 +71,7 @@ pub enum ConnectionError {
     /// The peer's certificate is not a coordinator's.
     #[error("found {found} at {address}, wanted a coordinator's certificate")]
     WrongRole {
-        /// Whom the certificate names.
+        /// The party that the certificate names.
         found: String,
         /// The address that was tried.
         address: String,
@@ -82,9 +82,9 @@ pub enum ConnectionError {
          use the certificate that was issued to this site, or its name as `site`"
     )]
     OwnName {
-        /// Whom the certificate names.
+        /// The party that the certificate names.
         found: String,
-        /// Whom it ought to name.
+        /// The party that it ought to name.
         wanted: String,
     },
     /// TLS failed otherwise.
@@ -151,7 +151,7 @@ impl ConnectionError {
         }
     }
 
-    /// The error as a failure that can be told to the other side.
+    /// The error as a failure that can be sent to the other side.
     #[must_use]
     pub fn to_failure(&self) -> Failure {
         Failure::new(self.code(), self.to_string())

@@ -175,7 +175,7 @@ impl Desk {
         }
     }
 
-    /// A caller's connection, once TLS has told who it is.
+    /// A caller's connection, once TLS has identified it.
     async fn receive(
         &self,
         stream: TcpStream,

@@ -31,7 +31,7 @@ pub fn seal(answer: Released<Answer>) -> Sealed {
     encoded(answer.into_value())
 }
 
-/// What [`Sealed::digest`] is of an answer, so that it can be told whether it is one that was sealed before. A digest that stands for
+/// What [`Sealed::digest`] is of an answer, so that one that was sealed before is recognised. A digest that stands for
 /// an answer is that answer's.
 #[must_use]
 pub fn digest_of(answer: &Answer) -> String {

@@ -34,7 +34,7 @@ const LIST_VALIDITY: Duration = Duration::from_secs(3_650 * 86_400);
 /// Clocks of hospitals differ: a new certificate is valid from an hour ago.
 const CLOCK_SKEW: Duration = Duration::from_secs(3600);
 
-/// Whom a certificate is for.
+/// The party that a certificate is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Role {
     /// A site agent.

@@ -73,7 +73,7 @@ pub enum KeyError {
     Other {
         /// Whose they should be.
         site: String,
-        /// Whom the certificate names.
+        /// The party that the certificate names.
         found: String,
     },
     /// The answer has no word of them.
@@ -372,7 +372,7 @@ pub(super) mod tests {
     }
 
     /// A member sends keys that its certificate signs and that nobody can use: it is at fault, and is named, before another site
-    /// hears of them.
+    /// receives them.
     #[test]
     fn keys_that_agree_on_nothing_are_the_fault_of_their_site() {
         let (folder, warrants, _, parties) = federation(&["north", "south"]);

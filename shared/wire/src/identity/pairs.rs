@@ -2,7 +2,7 @@
 //!
 //! They agree twice: by X25519, and by a secret that the earlier of the job encapsulates for the later by ML-KEM-768. What they
 //! share follows from both, so that who keeps all that was sent must break both. Under it each tells every later one a secret;
-//! what the first has told all is what all of them share.
+//! what the first has sent to all is what all of them share.
 
 use crate::identity::keys::{KeyError, SiteKeys};
 use crate::identity::secrets::{SECRET_BYTES, array};
@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 const PAIR: &[u8] = b"kindred: masks of two sites, version 2";
 /// What that is covered with for one of them is taken from what is shared with it, with this.
 const COVER: &[u8] = b"kindred: a secret of two sites for one of all, version 1";
-/// What the sites of a run have told each other of their keys, a place a site of the job.
+/// What the sites of a run have sent each other about their keys, one place per site of the job.
 #[derive(Debug, Clone, Copy)]
 pub struct Acquaintance<'a> {
     /// The digest of the run, 64 digits.
@@ -186,7 +186,7 @@ mod tests {
     use crate::identity::keys::tests::{Party, RUN, federation};
     use privacy::sums::Words;
 
-    /// What all have told, of one run.
+    /// What all have sent, of one run.
     struct Told {
         introductions: Vec<Option<Introduction>>,
         encapsulations: Vec<Option<Encapsulations>>,

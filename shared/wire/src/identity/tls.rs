@@ -188,7 +188,7 @@ impl ClientTls {
         Ok(())
     }
 
-    /// Whom the certificate names.
+    /// The party that the certificate names.
     #[must_use]
     pub fn identity(&self) -> &Identity {
         &self.identity

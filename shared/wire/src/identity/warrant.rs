@@ -67,7 +67,7 @@ pub enum WarrantError {
     /// The certificate is another party's.
     #[error("the job is signed by {found}, wanted an operator")]
     Role {
-        /// Whom the certificate names.
+        /// The party that the certificate names.
         found: String,
     },
     /// The signature is not of this job.

@@ -160,7 +160,7 @@ fn total(bytes: &[u8], sum_of_tags: &[u8]) -> Result<Option<Total>, WireError> {
 }
 
 /// What sites hear of an exchange that closed: where its answers stand by their sum, the digests that stand for them. It travels as the
-/// exchange itself would; made once, no answer is hashed again for each site that hears it.
+/// exchange itself would; made once, no answer is hashed again for each site that receives it.
 #[must_use]
 pub fn as_heard(mut closed: Closed) -> Closed {
     if closed.total.is_some() {

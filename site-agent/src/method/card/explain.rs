@@ -22,7 +22,7 @@ pub(crate) fn explained(job: &Job, settings: &CardSettings, rules: &Rules) -> To
         open: format!(
             "The hospitals and the coordinator hear the sums as they are, counts below {PUBLISHED_PATIENTS} among them; what is \
              published has none of those. Where fewer than {CARD_PATIENTS_MIN} patients over all hospitals have the same outcomes and no others, \
-             they are left out of the study, before anything else of them is summed. The run ends before any sum of numbers is asked \
+             they are excluded from the study, before anything else of them is summed. The run ends before any sum of numbers is asked \
              for, where a group has fewer patients than that, or so few are in this study and not in one that it renews, or the other \
              way round."
         ),
@@ -32,7 +32,7 @@ pub(crate) fn explained(job: &Job, settings: &CardSettings, rules: &Rules) -> To
 fn parts(settings: &CardSettings) -> MessageKind {
     let numbers = settings.patterns();
     MessageKind {
-        purpose: "patients by who has which outcome: where they are few, they are left out of the study",
+        purpose: "patients by who has which outcome: where they are few, they are excluded from the study",
         shape: format!("{numbers} parts"),
         worst: "How many patients have one outcome and not another, over all hospitals, a few among them.".to_owned(),
         ..of_counts("card_parts")
@@ -83,7 +83,7 @@ fn histograms(settings: &CardSettings, rules: &Rules) -> Option<MessageKind> {
         withheld: match minimum {
             1 => format!("{WITHHELD}; cell_min is 1"),
             _ => format!(
-                "{WITHHELD}; neighbouring cells are joined until each holds {minimum}, and fewer values in all are left out"
+                "{WITHHELD}; neighbouring cells are joined until each holds {minimum}, and fewer values in all are omitted"
             ),
         },
         worst: format!(

@@ -27,7 +27,7 @@ pub(crate) fn explained(rules: &Rules, job: &Job, settings: &ClusterSettings) ->
         open: format!(
             "With enough divisions, an operator can infer the place, outcomes and feature means of the small groups of \
              each: sums over {least} patients or more, outcomes with noise. Who knows all patients of a small group but one can work \
-             out that one. Where a cluster is at one site alone, its sums are that site's; which site it is, nobody is told. To how \
+             out that one. Where a cluster is at one site alone, its sums are that site's; which site it is, nobody learns. To how \
              many sites a cluster belongs, and what marks it, is what is asked for."
         ),
     }
@@ -94,7 +94,7 @@ fn marks(job: &Job, settings: &ClusterSettings, least: u64) -> MessageKind {
         shape: format!("up to {clusters} x {each}"),
         rule: RULE,
         withheld: format!(
-            "{}; a feature of which fewer than {least} of a small group have a value is left out of it, and otherwise who has none counts \
+            "{}; a feature of which fewer than {least} of a small group have a value is omitted from it, and otherwise a patient without one counts \
              as the mean of the others",
             withheld(least)
         ),

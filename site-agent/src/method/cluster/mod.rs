@@ -44,7 +44,7 @@ pub(super) struct Divider {
     nobody: Alike,
 }
 
-/// What is told of a small group, whole or not at all.
+/// What is released of a small group, whole or not at all.
 struct Small {
     patients: u64,
     mean: Array1<f64>,

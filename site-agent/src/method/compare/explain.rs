@@ -34,7 +34,7 @@ pub(crate) fn explained(rules: &Rules, job: &Job, settings: &CompareSettings) ->
                  fold. Folds are as large as cell_min asks, and which patients are in one follows from the site's own key. No \
                  noise is added to any number: who knows all patients but one, or all other sites, can work out the rest."
             ),
-            false => "How well each of a fixed list of rules predicts: the more is known of all patients but one, the more is told of that \
+            false => "How well each of a fixed list of rules predicts: the more is known of all patients but one, the more is revealed of that \
                       one."
                 .to_owned(),
         },
@@ -76,7 +76,7 @@ fn comparison(rules: &Rules, settings: &CompareSettings, sizes: &Sizes) -> Messa
     MessageKind {
         kind: "comparison",
         purpose: "how well each similarity predicts the site's held-out patients, and beside the Euclidean distance how many it alone, or \
-                  that alone, classes rightly",
+                  that alone, classifies correctly",
         shape: format!("{families} families, of each {shape}"),
         rule: "patients_min, cell_min",
         withheld: match sizes.classes {

@@ -24,7 +24,7 @@ use similarity::uses::search::{Queries, Search};
 /// What one family says of every patient, who was held out.
 pub(super) struct Held {
     pub(super) predicted: Predicted,
-    /// Of classes the share of each; empty of a patient of whom nothing is said, and of other outcomes.
+    /// Of classes the share of each; empty of a patient without a prediction, and of other outcomes.
     pub(super) shares: Vec<Vec<f64>>,
 }
 
@@ -42,7 +42,7 @@ impl Held {
     }
 }
 
-/// A fold, and those whom its patients are compared with.
+/// A fold, and those with which its patients are compared.
 struct Fold {
     split: Split,
     training: Cohort,

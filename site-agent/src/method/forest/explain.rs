@@ -93,7 +93,7 @@ pub(crate) fn trees(rules: &Rules, job: &Job, settings: &ForestSettings) -> Mess
             withheld
         },
         worst: format!(
-            "For groups of {minimum} patients or more, each told by ranges of a few features: how many there are, and their \
+            "For groups of {minimum} patients or more, each described by ranges of a few features: how many there are, and their \
              outcome (classes and events as rounded counts, a number as its exact mean). Each tree is of patients \
              drawn at random by the site's own key; groups of different trees that overlap allow estimates of smaller \
              ones."

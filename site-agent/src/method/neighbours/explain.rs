@@ -68,6 +68,6 @@ fn alike(job: &Job, settings: &NeighboursSettings, least: u64) -> MessageKind {
 
 fn withheld(least: u64) -> String {
     format!(
-        "nothing is small: patients are counted by groups of {least} or more; a feature of which fewer of a group have a value is left out"
+        "nothing is small: patients are counted by groups of {least} or more; a feature of which fewer of a group have a value is omitted"
     )
 }

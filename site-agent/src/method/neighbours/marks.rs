@@ -4,7 +4,7 @@ use protocol::message::cluster::Mark;
 use similarity::cohort::{Column, MISSING_LEVEL, Values};
 
 /// One of a number and one of each level of a category, column after column. Who has no value counts as the mean of the others, and where
-/// fewer than `least` have one, nothing is told: neither a value of few nor how many have none.
+/// fewer than `least` have one, nothing is released: neither a value of few nor how many have none.
 pub(in crate::method) fn marks(columns: &[Column], members: &[usize], least: u64) -> Vec<Mark> {
     let of_column = |column| of_column(column, members, least);
     columns.iter().flat_map(of_column).collect()

@@ -28,18 +28,18 @@ use protocol::method::neighbours::settings::{By, NeighboursSettings, TOLD};
 use protocol::name::RunId;
 use std::path::Path;
 
-/// The groups of a site's patients, and about whom they are asked.
+/// The groups of a site's patients, and the queries.
 pub(super) struct Counter {
     queries: Vec<Vec<f64>>,
     closeness: Closeness,
     groups: Vec<Told>,
-    /// Nobody, of the shape of what is told of a group.
+    /// Nobody, of the shape of what is released of a group.
     nobody: Alike,
-    /// Features that are told of.
+    /// Features that are summed.
     features: usize,
 }
 
-/// What is told of a group, by the share of it that lies within a radius.
+/// What is released of a group, by the share of it that lies within a radius.
 struct Told {
     group: Group,
     fared: Alike,

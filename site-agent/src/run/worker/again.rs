@@ -18,7 +18,7 @@ pub(in crate::run) struct Again {
 }
 
 impl Worker {
-    /// What this site says to the question that is next in the run at hand. None where nothing is asked of it, and of its keys, whose
+    /// What this site says to the question that is next in the run at hand. None where it receives no request, and of its keys, whose
     /// signatures are never the same twice.
     pub(in crate::run) fn say_again(&mut self, at: Timestamp) -> Result<Option<Again>, ChainError> {
         let Some(current) = &mut self.current else {

@@ -1,11 +1,11 @@
-//! Why there is no answer, as the coordinator hears it.
+//! Why there is no answer, as the coordinator receives it.
 
 use super::super::stop::{EARLY, Stop};
 use privacy::Released;
 use protocol::failure::{Code, Failure};
 use protocol::message::Answer;
 
-/// What the coordinator hears. Of a failure it is a fixed sentence: paths and numbers are for the site's log.
+/// What the coordinator receives. Of a failure it is a fixed sentence: paths and numbers are for the site's log.
 pub(super) fn notice(stop: Stop) -> Released<Answer> {
     match stop {
         Stop::Unfit(problems) => Released::notice(problems),

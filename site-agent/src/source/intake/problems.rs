@@ -1,4 +1,4 @@
-//! What was wrong with a source, told once all is read.
+//! What was wrong with a source, reported once all is read.
 
 use super::{Intake, RAGGED_MAX, ROWS_MAX};
 use crate::source::misfit::{Cause, Structure};
@@ -10,7 +10,7 @@ impl Intake<'_> {
         self.problems.push(problem);
     }
 
-    /// Leaves out every column that is read from `source_column`, with the reason.
+    /// Excludes every column that is read from `source_column`, with the reason.
     pub(in crate::source) fn refuse(&mut self, source_column: &str, found: &str, wanted: &str) {
         let mut problems = Vec::new();
         let mut refuse = |name: &str| {
@@ -68,7 +68,7 @@ impl Intake<'_> {
         for column in &self.columns {
             self.problems.extend(column.problems(&source, self.word));
         }
-        // Where nothing could be read, the cause is already told.
+        // Where nothing could be read, the cause is already reported.
         if self.problems.is_empty() && self.rows == 0 {
             self.problems.push(problem("no patient", "at least one"));
         }

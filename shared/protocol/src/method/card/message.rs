@@ -1,4 +1,4 @@
-//! What coordinator and site say to each other of the card of a study. All of it adds up over the sites, and is told as a sum alone.
+//! What coordinator and site say to each other of the card of a study. All of it adds up over the sites, and leaves as a term of a sum alone.
 
 use crate::message::QUANTILES;
 use crate::method::regression::message::Evaluating;
@@ -39,14 +39,14 @@ pub enum Request {
         outcome: u32,
         /// The numbers, by their places among the outcome's grids. Rising.
         columns: Arc<Vec<u32>>,
-        /// Who is left out.
+        /// Who is excluded.
         left_out: LeftOut,
     },
     /// Sums of numbers: of features in some places, and of every outcome that has some.
     Sum {
         /// A place is that of a group times the number of features, and the feature.
         places: Arc<Vec<u32>>,
-        /// Who is left out.
+        /// Who is excluded.
         left_out: LeftOut,
     },
 }

@@ -18,7 +18,7 @@ pub struct Model {
 pub struct Table {
     /// All patients, then each group of each outcome.
     pub groups: Vec<Group>,
-    /// For each feature, of what its counts are multiples: 1 where they are exact, 0 where none is told.
+    /// For each feature, of what its counts are multiples: 1 where they are exact, 0 where none is published.
     pub steps: Vec<u64>,
     /// For each outcome, what is summed over its patients.
     pub outcomes: Vec<OutcomeSummary>,
@@ -38,7 +38,7 @@ pub struct Group {
 /// A feature in a group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// Patients at each level, none where they are fewer than ten; empty of a number, and where no count of the feature is told.
+    /// Patients at each level, none where they are fewer than ten; empty of a number, and where no count of the feature is published.
     pub levels: Vec<Option<u64>>,
     /// Patients without a value, rounded up to tens.
     pub missing: u64,
@@ -113,7 +113,7 @@ impl Table {
 }
 
 impl Entry {
-    /// The share of each level among the patients with a value, where every level is told and shares are not much off: counts in tens
+    /// The share of each level among the patients with a value, where every level is published and shares are not much off: counts in tens
     /// of few patients tell none.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // counts of patients

@@ -1,8 +1,8 @@
-//! What of the card's sums is published: no count from which fewer than ten patients can be told.
+//! What of the card's sums is published: no count that reveals fewer than ten patients.
 //!
-//! A count of fewer than ten is withheld as such, and missing values are told in tens. That alone is not enough, for a table
-//! has margins: what is left of a group, once the counts that are told are taken away, is the count that is not. So of a
-//! feature with such a count anywhere, all counts are told in tens, or in more where a margin still says too much.
+//! A count of fewer than ten is withheld as such, and missing values are published in tens. That alone is not enough, for a table
+//! has margins: what is left of a group, once the published counts are subtracted, is the count that is not. So of a
+//! feature with such a count anywhere, all counts are published in tens, or in more where a margin still says too much.
 
 use super::judging::at;
 use super::message::{Counts, FeatureCounts, Sums};
@@ -12,9 +12,9 @@ use super::settings::{CardSettings, levels};
 use crate::cohort::OutcomeKind;
 use crate::limits::{PUBLISHED_PATIENTS, in_tens};
 
-/// Counts are told in multiples of the first of these that keeps every small count open.
+/// Counts are published in multiples of the first of these that keeps every small count open.
 const STEPS: [u64; 4] = [PUBLISHED_PATIENTS, 20, 50, 100];
-/// A count that is not told could be so many numbers, at least.
+/// A count that is withheld could be so many numbers, at least.
 const CANDIDATES_MIN: u64 = 5;
 
 /// The table, from the sums over the sites.
@@ -29,7 +29,7 @@ pub(super) fn table(
         .enumerate()
         .map(|(feature, kind)| match levels(kind) {
             Some(_) => step(settings, counts, feature),
-            // The patients with a number are not told, but for those without one.
+            // The patients with a number are not published, but for those without one.
             None => PUBLISHED_PATIENTS,
         })
         .collect();
@@ -96,7 +96,7 @@ fn is_small(count: u64) -> bool {
     count < PUBLISHED_PATIENTS
 }
 
-/// The levels as they are told.
+/// The levels as they are published.
 fn levels_of(found: &FeatureCounts, step: u64) -> Vec<Option<u64>> {
     let told = |count: &u64| (!is_small(*count)).then(|| rounded(*count, step));
     found.levels.iter().map(told).collect()
@@ -108,7 +108,7 @@ fn rounded(count: u64, step: u64) -> u64 {
     nearest.max(step)
 }
 
-/// Of what the counts of a feature are multiples; 0 where none may be told.
+/// Of what the counts of a feature are multiples; 0 where none may be published.
 fn step(settings: &CardSettings, counts: &Counts, feature: usize) -> u64 {
     let of = |group: usize| &counts.groups[group].features[feature];
     let columns: Vec<&FeatureCounts> = (0..counts.groups.len()).map(of).collect();
@@ -119,7 +119,7 @@ fn step(settings: &CardSettings, counts: &Counts, feature: usize) -> u64 {
     let some = |count: &u64| *count > 0 && is_small(*count);
     let is_told =
         |column: &FeatureCounts| !column.levels.iter().any(small) && !some(&column.missing);
-    // Patients without an outcome, and those by whom two outcomes differ, are the difference of what is told.
+    // Patients without an outcome, and those by which two outcomes differ, are the difference of what is published.
     let nobody_apart = |groups: &&[&FeatureCounts]| {
         let rest = rest(columns[0], groups);
         let mut counts = rest.levels.iter().chain([&rest.missing]);
@@ -145,7 +145,7 @@ fn step(settings: &CardSettings, counts: &Counts, feature: usize) -> u64 {
     STEPS.iter().find(keeps).copied().unwrap_or(0)
 }
 
-/// Whether each count that is withheld could be several numbers, by what is told of the same group in multiples of `step`.
+/// Whether each count that is withheld could be several numbers, by what is published of the same group in multiples of `step`.
 fn is_open(column: &FeatureCounts, step: u64) -> bool {
     let patients = column.present() + column.missing;
     let levels = column.levels.iter().map(|count| match is_small(*count) {
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(levels_of(&column, 1), exact);
     }
 
-    /// Of 63 patients 54 have one level: told as 50, at most 54, which leaves nine at least, and fewer than ten.
+    /// Of 63 patients 54 have one level: published as 50, at most 54, which leaves nine at least, and fewer than ten.
     #[test]
     fn a_margin_that_says_too_much_makes_the_step_larger() {
         assert!(is_open(&column(&[47, 7], 0), 10));
@@ -221,7 +221,7 @@ mod tests {
         // Exact counts tell the rest.
         assert!(!is_open(&column(&[300, 293], 1), 1));
         assert!(is_open(&column(&[300, 293], 1), 10));
-        // 45 patients of whom at least 45 have the level.
+        // 45 patients, at least 45 with the level.
         assert!(!is_open(&column(&[45, 0], 0), 10));
     }
 

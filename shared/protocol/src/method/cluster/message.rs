@@ -55,7 +55,7 @@ pub struct Dividing {
     pub centres: Array2<f64>,
 }
 
-/// Of whom a division is.
+/// Which groups a division is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Divided {
     /// 0 of all groups, else the number of a sample that every site has drawn of its own.

@@ -152,7 +152,7 @@ impl MethodSettings for ClusterSettings {
     }
 }
 
-/// What is told of the features of a cluster: one of each number, one of each level of a category.
+/// What is released of the features of a cluster: one of each number, one of each level of a category.
 #[must_use]
 pub fn measured(cohort: &CohortSpecification) -> usize {
     let of_feature = |kind: &FeatureKind| match kind {

@@ -5,7 +5,7 @@ use crate::cohort::OutcomeKind;
 /// By what patients are compared, or predicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
-    /// The plain distance of the standardised patients, beside which all others are judged.
+    /// The Euclidean distance of the standardised patients, with which all others are compared.
     Euclidean,
     /// The angle between them.
     Cosine,
@@ -32,7 +32,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// All, with the names that jobs and results have for them, in the order in which they are told.
+    /// All, with the names that jobs and results have for them, in the order of the results.
     pub const ALL: [(&'static str, Self); 12] = [
         ("euclidean", Self::Euclidean),
         ("cosine", Self::Cosine),

@@ -51,14 +51,14 @@ pub enum Answer {
 pub struct FamilyCounts {
     /// Which.
     pub family: Family,
-    /// By which rule `errors` are judged and told: as counts but for numbers.
+    /// By which rule `errors` are judged and released: as counts but for numbers.
     pub measure: ErrorMeasure,
     /// Of classes patients by class and prediction, and of two classes by score.
     pub counts: EvaluationCounts,
     /// Of classes half the squared distance between the shares that are predicted and the class, over patients (Brier's score, at
     /// most 1 each); else the errors. None where withheld.
     pub errors: Option<ErrorSums>,
-    /// Of classes the patients classed rightly by the Euclidean distance alone, those by this alone, and all whom both class; none
+    /// Of classes the patients classified correctly by the Euclidean distance alone, by this alone, and all that both classify; none
     /// where withheld, of another outcome, or of the Euclidean distance itself.
     pub discordant: Option<[u64; 3]>,
     /// Of another outcome by how much it is better than the Euclidean distance, as [`PairedSums`] has it; likewise none.

@@ -10,24 +10,24 @@ use crate::method::room::{MethodModel, Placing};
 pub struct Model {
     /// Patients of all sites.
     pub patients: u64,
-    /// Neighbours by whom a patient was predicted.
+    /// Neighbours that predicted a patient.
     pub neighbours: u32,
     /// Folds of each site's patients.
     pub folds: u32,
-    /// In the job's order; none before the sites have told.
+    /// In the job's order; none before the sites have answered.
     pub families: Vec<Compared>,
     /// Families that the job names and that were not learnt, each with the reason.
     pub left_out: Vec<(Family, String)>,
 }
 
-/// One family, over all sites that told of it.
+/// One family, over all sites that released it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compared {
-    /// What they told.
+    /// Their sums.
     pub counts: FamilyCounts,
-    /// Sites that told.
+    /// Those sites.
     pub sites: u32,
-    /// The wrong ones of its table are told with an error of at most this many.
+    /// The wrong ones of its table are published with an error of at most this many.
     pub off_by: u64,
 }
 

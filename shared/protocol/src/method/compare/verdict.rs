@@ -21,7 +21,7 @@ pub struct Row {
     pub scores: Option<Scores>,
     /// Of classes Brier's score, of numbers the mean squared error, of survival times the concordance; none where withheld.
     pub figure: Option<f64>,
-    /// Of classes the patients classed rightly by the Euclidean distance alone, by this alone, and all; none where withheld.
+    /// Of classes the patients classified correctly by the Euclidean distance alone, by this alone, and all; none where withheld.
     pub discordant: Option<[u64; 3]>,
     /// By how much it is better than the Euclidean distance; none of that itself, and where withheld.
     pub difference: Option<Tested>,
@@ -95,7 +95,7 @@ impl Model {
         rows
     }
 
-    /// Which similarity suits the cohort, and whether learning one was worth it; none before anybody has told.
+    /// Which similarity suits the cohort, and whether learning one was worth it; none before any site has answered.
     #[must_use]
     pub fn sentences(&self, kind: &OutcomeKind) -> Vec<String> {
         let rows = self.rows(kind);
@@ -197,7 +197,7 @@ fn suits(similarities: &[(Family, Tested)], kind: &OutcomeKind) -> String {
     )
 }
 
-/// Whom no test was made for, where others were tested.
+/// Families without a test, where others were tested.
 fn untested(rows: &[Row]) -> Option<String> {
     let is_tested = |row: &&Row| row.difference.is_some();
     let others = rows.iter().filter(|row| row.family != Family::Euclidean);
@@ -262,7 +262,7 @@ fn number(value: f64, kind: &OutcomeKind) -> String {
     format!("{value:+.*}", digits.clamp(0, 8) as usize)
 }
 
-/// A chance as it is told.
+/// A chance as it is published.
 #[must_use]
 pub fn chance(p: f64) -> String {
     match p {

@@ -31,9 +31,9 @@ const OMEGA: f64 = 1.0;
 pub struct ForestSettings {
     /// Trees; over all sites together where the forest is federated.
     pub trees: u32,
-    /// Features drawn at every node; the field's default of the outcome's kind where absent.
+    /// Features drawn at every node; by default the usual number for the outcome's kind.
     pub features_per_split: Option<u32>,
-    /// Patients of a terminal node at least. Where absent, what has the lowest out-of-bag error, or for a common
+    /// Patients of a terminal node at least. By default what has the lowest out-of-bag error, or for a common
     /// forest the field's default.
     pub node_size: Option<u32>,
     /// How cut points are searched.

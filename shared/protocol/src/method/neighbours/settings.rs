@@ -1,4 +1,4 @@
-//! `[neighbours]`: by which run patients are compared, and about whom it is asked.
+//! `[neighbours]`: by which run patients are compared, and which patients are queried.
 
 use super::coordinator::Neighbours;
 use super::judging;

@@ -43,7 +43,7 @@ struct First {
 }
 
 impl Attempt {
-    /// From coefficients of 0. `cells` are those of a common baseline, `fold` is left out, where one is.
+    /// From coefficients of 0. `cells` are those of a common baseline, `fold` is held out, where one is.
     pub(super) fn new(
         settings: &RegressionSettings,
         family: Family,
@@ -220,7 +220,7 @@ impl Attempt {
         self.first.map(|first| first.events)
     }
 
-    /// Judges what an evaluation told.
+    /// Judges the sums of an evaluation.
     ///
     /// # Errors
     /// A failure where no patients of these moments have such sums.
@@ -240,7 +240,7 @@ impl Attempt {
         possible.judge(self.newton.asked(), sums)
     }
 
-    /// Takes what an evaluation told. What no hospital would answer, because it parts patients by a step, is not asked: a shorter step is, or
+    /// Takes the sums of an evaluation. What no hospital would answer, because it parts patients by a step, is not asked: a shorter step is, or
     /// the fit ends, for some columns part the outcomes nearly by themselves. A chosen ridge rises before that. One cohort alone, whose `moments` are not given, answers all.
     pub(super) fn take(&mut self, sums: Sums, moments: Option<&SecondMoments>) {
         let first = *self

@@ -162,7 +162,7 @@ impl Fitting {
         }
     }
 
-    /// Too few events say of whom they are. Of all patients, or all but a fold.
+    /// Too few events reveal their patients. Of all patients, or all but a fold.
     fn has_events(&self) -> Result<(), Failure> {
         let at_least = self.settings.events_min();
         let is_few = |events: u64| self.attempt.is_survival() && events < at_least;

@@ -46,7 +46,7 @@ pub struct Design {
     pub cells: Vec<u32>,
     /// Rows of the standardised matrix, ascending; none where cells alone are counted.
     pub rows: Vec<u32>,
-    /// The fold of a cross-validation that is left out, from 0; none where all patients take part.
+    /// The fold of a cross-validation that is held out, from 0; none where all patients take part.
     pub fold: Option<u32>,
 }
 

@@ -23,7 +23,7 @@ const POINTS: u32 = 120;
 pub struct Model {
     /// What was fitted.
     pub family: Family,
-    /// Patients of whom it was made.
+    /// Patients that it was fitted to.
     pub patients: u64,
     /// Events, or patients of the second class; 0 of a linear regression.
     pub events: u64,

@@ -10,7 +10,7 @@ pub(crate) fn has_anchor(model: &method::Model) -> bool {
     matches!(model, method::Model::Regression(_))
 }
 
-/// One number a feature; the features of which a value is wanted, for the run's result does not tell what stands in for a missing
+/// One number a feature; the features of which a value is wanted, for the run's result does not say by what to impute a missing
 /// one.
 pub(crate) fn place(
     model: &Model,

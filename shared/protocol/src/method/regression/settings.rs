@@ -68,13 +68,13 @@ pub struct RegressionSettings {
     pub round_limit: u32,
     /// What a feature must be worth to stay; none where all do.
     pub selection: Option<Criterion>,
-    /// On one cohort alone, where nothing is told to anybody.
+    /// On one cohort alone, where nothing is released.
     pub is_alone: bool,
     /// How finely a site says what it adds to a sum.
     pub precision: Precision,
     /// Parts of the same patients that are each fitted: folds of a cross-validation, or 1.
     pub parts: u32,
-    /// Patients of the site that has most, who do not count for how many coefficients are told: it may have made them up.
+    /// Patients of the site that has most, who do not count for how many coefficients are released: they may be synthetic.
     pub largest: u64,
 }
 
@@ -226,7 +226,7 @@ impl RegressionSettings {
         }
     }
 
-    /// Whether so many coefficients of one model may be told of so many patients. Those of the largest site do not count.
+    /// Whether so many coefficients of one model may be released of so many patients. Those of the largest site do not count.
     #[must_use]
     pub fn allows(&self, coefficients: u64, patients: u64) -> bool {
         self.allows_in_all(coefficients, patients.saturating_sub(self.largest))

@@ -45,7 +45,7 @@ pub(super) struct Accelerated {
     certifying: Option<f64>,
     certificates: u32,
     certificate: Option<f64>,
-    /// The result has been told that the objective rose.
+    /// The result has a note that the objective rose.
     noted: bool,
 }
 
@@ -232,7 +232,7 @@ impl Accelerated {
         }
     }
 
-    /// What is not finite can neither be told nor stored.
+    /// What is not finite can neither be sent nor stored.
     fn check_finite(&self, step: &Step) -> Result<(), Failure> {
         let told = [step.objective, step.left, step.residual];
         let metrics = self.search.question().iter().chain(self.metric());

@@ -35,7 +35,7 @@ pub(crate) fn place(
             (Taken::Missing, _) => f64::from(u8::from(patient[*feature] == Value::Missing)),
             (Taken::Level(level), Value::Level(own)) => f64::from(u8::from(*level == own)),
             (Taken::Value, Value::Number(number)) => number,
-            // The mean stands in.
+            // Imputed with the mean.
             (Taken::Value | Taken::Level(_), _) => row.mean,
         };
         let standardised = (number - row.mean) / row.scale;

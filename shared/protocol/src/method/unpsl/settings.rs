@@ -54,7 +54,7 @@ pub struct UnpslSettings {
     pub starts: u32,
     /// Neighbours of the k-NN evaluation.
     pub neighbours: u32,
-    /// What cross-validation is to choose first; the first of its candidates stands in their places.
+    /// What cross-validation is to choose first; until then the first of its candidates is set.
     pub selection: Option<SelectionSettings>,
     /// Whether held-out patients judge the metric.
     pub validation: Validation,
@@ -66,7 +66,7 @@ pub struct UnpslSettings {
     pub consensus: ConsensusMethod,
     /// The accelerated consensus ends where its model says that at most this share of the objective is left.
     pub tolerance: f64,
-    /// The penalty rho of the first round, which adapts; chosen from the objective where absent.
+    /// The penalty rho of the first round, which adapts; by default chosen from the objective.
     pub penalty: Option<f64>,
     /// Over-relaxation of plain ADMM, 1 to 1.9.
     pub relaxation: f64,
@@ -320,7 +320,7 @@ impl MethodSettings for UnpslSettings {
         self
     }
 
-    /// Nobody hears a sum there.
+    /// Nobody receives a sum there.
     fn alone(self) -> Self {
         self.precisely(Precision::Exact)
     }

@@ -1,4 +1,4 @@
-//! What a backward selection left out.
+//! What a backward selection removed.
 
 use super::label;
 use crate::words::probability;

@@ -154,7 +154,7 @@ impl Kernel {
         self.of_training(training, training.nodes, 0)
     }
 
-    /// The rows of [`Kernel::square`] of a stretch of the training patients, all within it: what is asked of a row at a time
+    /// The rows of [`Kernel::square`] of a stretch of the training patients, all within it: what is needed a row at a time
     /// needs no n x n matrix.
     ///
     /// # Errors
@@ -430,7 +430,7 @@ fn common(one: &[u64], other: &[u64]) -> u32 {
     words.map(|(a, b)| (a & b).count_ones()).sum()
 }
 
-/// `first` is the training patient whom the first row is of; none of new patients.
+/// `first` is the training patient of the first row; none of new patients.
 fn out_of_bag(training: Training<'_>, rows: &TerminalNodes, first: Option<usize>) -> Array2<f64> {
     let buckets = Buckets::new(training.nodes);
     let sharing = Sharing::new(&buckets, rows);

@@ -99,7 +99,7 @@ impl<'t> Known<'t> {
         }
     }
 
-    /// The kernel of m patients whom the forest was grown on, as it would see them if they were new: m x n, each row over the trees
+    /// The kernel of m patients that the forest was grown on, as it would see them if they were new: m x n, each row over the trees
     /// that have not seen its patient by `bags`; NaN where all have.
     ///
     /// # Errors
@@ -145,7 +145,7 @@ impl<'t> Known<'t> {
         })
     }
 
-    /// Each patient's kernel with itself: 1, but of KeRF the mean over trees of one over the patients in the terminal node, of whom a node
+    /// Each patient's kernel with itself: 1, but of KeRF the mean over trees of one over the patients in the terminal node, of which a node
     /// of nobody has one.
     pub(crate) fn own(&self, rows: &TerminalNodes) -> Array1<f64> {
         let Needs::Kerf(buckets) = &self.needs else {

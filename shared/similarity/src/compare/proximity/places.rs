@@ -48,7 +48,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// Of a forest, of as many [`coordinates`] as may be told of.
+    /// Of a forest, of as many [`coordinates`] as it has.
     ///
     /// # Panics
     /// Where the forest has no tree.

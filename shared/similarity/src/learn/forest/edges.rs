@@ -64,7 +64,7 @@ pub enum EdgesError {
 
 impl SiteHistogram {
     /// A histogram of at most `cells` cells, each of at least `patients_min` patients; missing values (NaN)
-    /// are left out. Cell k holds the patients in (edge k-1, edge k], the outer cells being open.
+    /// are omitted. Cell k holds the patients in (edge k-1, edge k], the outer cells being open.
     ///
     /// # Errors
     /// [`EdgesError::TooFew`] with fewer than `patients_min` present patients, [`EdgesError::Zero`] where 0 is asked for.

@@ -5,7 +5,7 @@
 //! the [`InBag`] counts of the patients it was grown on. [`Forest::apply`] gives the [`TerminalNodes`] from
 //! which everything else is computed.
 //!
-//! A forest of 40 patients, of whom those above 60 are ill. It predicts new patients, and its proximity says who is alike:
+//! A forest of 40 patients; those above 60 are ill. It predicts new patients, and its proximity finds similar ones:
 //!
 //! ```
 //! use ndarray::{Array1, array};
@@ -126,8 +126,8 @@ impl InBag {
     }
 
     /// The counts of the same patients in a merged forest where this forest's trees come after `before` others, `trees` in all. Of the
-    /// other trees no more count for a patient than of its own: a tree of others is held to be in the bag of whom one
-    /// of these trees has in its bag, in turn. Trees of all forests then have the shares that they have for a new patient, of whom all
+    /// other trees no more count for a patient than of its own: a tree of others is held to be in the bag of a patient that one
+    /// of these trees has in its bag, in turn. Trees of all forests then have the shares that they have for a new patient, for which all
     /// trees count. Who is in every bag of these has all others. None where the trees do not fit.
     ///
     /// Each patient's turns begin elsewhere in each round, so that hardly any two patients are without a tree that has seen neither, also

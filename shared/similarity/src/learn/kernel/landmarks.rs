@@ -7,9 +7,9 @@ use super::logistic::{CHANGE_MAX, Logistic, STEPS_MAX, WEIGHT_MIN, chance, loss}
 use super::{KernelFitError, check, check_positive};
 use crate::numeric::linear_algebra::{Cholesky, product, symmetric_eigen, transposed_product};
 
-/// Directions of the landmarks' kernel with less than this share of the largest eigenvalue are left out.
+/// Directions of the landmarks' kernel with less than this share of the largest eigenvalue are dropped.
 const FLAT: f64 = 1e-10;
-/// Patients of whom products are made at once.
+/// Patients whose products are made at once.
 const STRIP: usize = 8192;
 
 /// Turns kernel values with the landmarks into vectors whose inner products are nearly the kernel; exactly among landmarks.
@@ -193,7 +193,7 @@ impl LandmarkGaussian {
     }
 }
 
-/// Logistic regression on embedded patients, n x d, by Newton's method: sum log(1 + exp(-y f)) + lambda / 2 |w|^2, f = Z w + c, told by weights of
+/// Logistic regression on embedded patients, n x d, by Newton's method: sum log(1 + exp(-y f)) + lambda / 2 |w|^2, f = Z w + c, expressed by weights of
 /// the landmarks.
 ///
 /// # Errors

@@ -1,6 +1,6 @@
 //! Kernel ridge regression: alpha = (K + lambda I)^-1 (y - c).
 //!
-//! Leave-one-out chooses the penalty without a second fit. Here one patient is really left out, and its prediction is the same:
+//! Leave-one-out chooses the penalty without a second fit. Here one patient is really held out, and its prediction is the same:
 //!
 //! ```
 //! use ndarray::{Array1, Array2, Axis, s};

@@ -112,7 +112,7 @@ impl Search<'_> {
         self.weights[patient] > self.low[patient]
     }
 
-    /// Whom to raise and whom to lower; none where nothing is violated by more than the tolerance.
+    /// Which patients to raise and which to lower; none where nothing is violated by more than the tolerance.
     fn pair(&self, tolerance: f64) -> Option<(usize, usize)> {
         let patients = 0..self.weights.len();
         let rising = patients.clone().filter(|patient| self.can_rise(*patient));

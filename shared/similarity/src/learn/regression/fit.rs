@@ -34,9 +34,9 @@ pub struct Fit {
     pub model: Model,
     /// The features, as they were fixed at the fit.
     pub terms: Terms,
-    /// Patients without a missing value, of whom it was made.
+    /// Patients without a missing value, that it was fitted to.
     pub patients: u64,
-    /// Patients who were left out for a missing value.
+    /// Patients who were excluded for a missing value.
     pub left_out: u64,
     /// Events, or patients of the second class; 0 of a linear regression.
     pub events: u64,
@@ -82,7 +82,7 @@ pub struct FitParts {
     pub null_log_likelihood: f64,
     /// Events, or patients of the second class.
     pub events: u64,
-    /// Patients who were left out.
+    /// Patients who were excluded.
     pub left_out: u64,
 }
 
@@ -302,7 +302,7 @@ impl Fit {
         Ok(self.terms.matrix(columns)?.dot(&self.coefficients) + self.intercept)
     }
 
-    /// In words, what is to be known of the fit before it is believed: patients left out, columns that others already
+    /// In words, what is to be known of the fit before it is believed: excluded patients, columns that others already
     /// say, columns without an end.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {

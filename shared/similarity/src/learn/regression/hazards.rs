@@ -69,7 +69,7 @@ impl TimeScale {
 }
 
 impl BaselineHazard {
-    /// From the cells' shares; `shift` is the linear predictor of whom the cells take for 0.
+    /// From the cells' shares; `shift` is the linear predictor that the cells take for 0.
     fn of_cells(times: &[f64], hazards: &[f64], shift: f64) -> Self {
         let mut sum = 0.0;
         let factor = (-shift).exp();

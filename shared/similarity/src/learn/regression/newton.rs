@@ -76,7 +76,7 @@ pub enum Ending {
 pub struct Maximum {
     /// One a column.
     pub at: Array1<f64>,
-    /// Patients of whom it was made.
+    /// Patients that it was fitted to.
     pub patients: u64,
     /// The log-likelihood there, without the penalty.
     pub log_likelihood: f64,
@@ -133,7 +133,7 @@ struct Best {
     information: Array2<f64>,
 }
 
-/// What an evaluation has told, without the penalty.
+/// The sums of an evaluation, without the penalty.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Known<'n> {
     /// Where.

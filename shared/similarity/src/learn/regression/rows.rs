@@ -1,4 +1,4 @@
-//! A regression on the rows of a standardisation: what several sites fit who have told moments alone.
+//! A regression on the rows of a standardisation: what several sites fit that have released moments alone.
 
 use ndarray::{Array1, Array2};
 
@@ -21,7 +21,7 @@ pub struct Rows {
 impl Rows {
     /// The terms of those of `features` that are `chosen` (their places, rising) by the rows of `standardisation`, which is their
     /// pooled one, and the second moments of its rows over all patients. A level that is the first of its feature is the reference,
-    /// a row that does not vary is left out, and so is one that others already say.
+    /// a row that does not vary is excluded, and so is one that others already say.
     #[must_use]
     pub fn new(
         features: &[Feature],

@@ -1,6 +1,6 @@
 //! Backward selection of features.
 //!
-//! A [`Search`] says which features to fit next and hears what the fits are worth; who fits them, one cohort or a coordinator
+//! A [`Search`] says which features to fit next and receives what the fits are worth; who fits them, one cohort or a coordinator
 //! of many, does not matter to it. Everything that it goes by follows from a fit's maximum by IEEE operations and `libm`, so that all
 //! who follow a search by the same sums follow the same one.
 
@@ -89,7 +89,7 @@ pub struct Search<T> {
     best: Held<T>,
     /// The best of those that lack one feature of it, and whose place that is.
     leading: Option<(usize, Held<T>)>,
-    /// Whose place is left out next.
+    /// Whose place is removed next.
     next: Option<usize>,
     removed: Vec<Removed>,
 }
@@ -196,7 +196,7 @@ impl<T> Search<T> {
 }
 
 impl<T> Held<T> {
-    /// Whose place is left out first. Without a maximum there is nothing to go by, and one feature at least stays.
+    /// Whose place is removed first. Without a maximum there is nothing to go by, and one feature at least stays.
     fn first_to_leave(&self, criterion: Criterion) -> Option<usize> {
         if !self.weighed.converged || self.features.len() < 2 {
             return None;
@@ -229,7 +229,7 @@ pub struct Selected {
 }
 
 /// Fits all columns, and leaves features out while the criterion says so; at least one stays. Every fit is of the same
-/// patients: those without a missing value in any column. Where the first fit has no end, nothing is left out.
+/// patients: those without a missing value in any column. Where the first fit has no end, nothing is removed.
 ///
 /// # Errors
 /// [`RegressionError`] of the first fit.

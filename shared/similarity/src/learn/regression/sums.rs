@@ -147,7 +147,7 @@ pub(crate) fn by_blocks<T: Send>(
 }
 
 /// How the columns of a regression are moved and scaled while it is fitted, so that its numbers are of one size whatever
-/// the units, and which of them are left out.
+/// the units, and which of them are excluded.
 ///
 /// Columns of levels keep their scale: a coefficient of 1 then always means as much as one level, or one standard
 /// deviation.
@@ -230,7 +230,7 @@ impl Scaling {
         &self.kept
     }
 
-    /// Columns that are left out, because others already say them.
+    /// Columns that are excluded, because others already say them.
     #[must_use]
     pub fn aliased(&self) -> &[Aliased] {
         &self.aliased

@@ -5,7 +5,7 @@
 //! S and G are symmetric and live one small block at a time: only blocks on and above the diagonal are
 //! made, and each serves both of its sides.
 //!
-//! Under [`Form::Distance`] the pair (i, j) is told by t_ij = -(x_i - x_j)' M (x_i - x_j) in the place of
+//! Under [`Form::Distance`] the pair (i, j) is judged by t_ij = -(x_i - x_j)' M (x_i - x_j) in the place of
 //! s_ij and by -b in the place of b; with r the sums of G's rows, G - diag(r) stands in the place of G.
 
 mod blocks;
@@ -64,7 +64,7 @@ struct Pass<'a> {
 /// What a pass adds up.
 struct Passed {
     loss: f64,
-    /// Of the threshold that the pass was told: -1/2 sum_ij G_ij.
+    /// Of the threshold of the pass: -1/2 sum_ij G_ij.
     derivative: f64,
     /// G F, n rows, where asked for.
     weighted: Option<Array2<f64>>,
@@ -129,7 +129,7 @@ impl PairLoss {
         seed: Seed,
     ) -> Self {
         assert_eq!(patients.nrows(), labels.patients(), "one label per patient");
-        // Sorted by class where all pairs are told apart by it, else as they come.
+        // Sorted by class where all pairs are labelled by it, else as they come.
         let order: Vec<usize> = match (pairs, labels) {
             (Pairs::All, Labels::Classes(codes) | Labels::Both { codes, .. }) => by_class(codes),
             (Pairs::All, Labels::Pairs(_) | Labels::Judged(_)) | (Pairs::PerPatient(_), _) => {

@@ -27,7 +27,7 @@ const TOLERANCE: f64 = 1e-4;
 /// By what the patients of a site are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// The plain distance of standardised patients.
+    /// The Euclidean distance of standardised patients.
     Plain,
     /// A metric learned from this site's patients alone.
     Alone,
@@ -259,7 +259,7 @@ impl Cohort<'_, '_> {
         Ok(path)
     }
 
-    /// Whether each held-out patient's nearest training patients have its class; by the plain distance without a metric.
+    /// Whether each held-out patient's nearest training patients have its class; by the Euclidean distance without a metric.
     /// A metric that is 0 classifies nobody.
     fn right(
         &self,

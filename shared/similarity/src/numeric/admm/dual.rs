@@ -113,7 +113,7 @@ impl SiteDual {
         }
     }
 
-    /// Keeps the answer W_p to the question at `consensus`, by which the dual moves next, and gives what else is told of it.
+    /// Keeps the answer W_p to the question at `consensus`, by which the dual moves next, and gives what else is released of it.
     pub fn answered(&mut self, consensus: &Array2<f64>, answer: &Array2<f64>) -> UpdateProducts {
         let update = answer - consensus;
         let product = |a: &Array2<f64>, b: &Array2<f64>| inner_product(&a.view(), &b.view());

@@ -21,7 +21,7 @@ const ASYMMETRY_MAX: f64 = 1e-9;
 /// | --- | --- |
 /// | a forest's proximity P, over all trees | 1 - P, the squared distance |
 /// | an inner product s | sqrt(s_ii + s_jj - 2 s_ij), the distance that it makes |
-/// | any other | the distance as it is told |
+/// | any other | the distance as it is reported |
 ///
 /// Two patients who cannot be compared are as far apart as the two farthest.
 pub struct Dissimilarity<'p> {
@@ -280,7 +280,7 @@ pub(super) fn apart(
 ) -> f64 {
     let told = comparison.distance(one, i, other, j);
     if comparison.is_similarity() {
-        // Told with the sign turned.
+        // Reported with the sign turned.
         let own = comparison.distance(one, i, one, i) + comparison.distance(other, j, other, j);
         return (2.0 * told - own).max(0.0).sqrt();
     }

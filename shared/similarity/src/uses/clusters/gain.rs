@@ -2,7 +2,7 @@
 //!
 //! A division into k clusters leaves open the share L of what varies in the outcome: of classes Gini's impurity of every cluster, weighed by
 //! its size (Light and Margolin, *An analysis of variance for categorical data*, 1971), of a number and of log-rank scores the squared
-//! differences. If the clusters told nothing beyond fewer ones that leave L_0 open, (n - k_0) f (L_0 - L) / L_0 would be about chi-squared with
+//! differences. If the clusters explained nothing beyond fewer ones that leave L_0 open, (n - k_0) f (L_0 - L) / L_0 would be about chi-squared with
 //! (k - k_0) f degrees, f = classes - 1, or 1: that is how it is distributed where outcomes are permuted. From one cluster and with two classes it is
 //! (n - 1) / n times Pearson's statistic of the table of clusters by classes. Noise in the outcomes of clusters, whose variance is v times that
 //! of the outcome among as many patients, makes chance gain 1 + v times as much.

@@ -48,7 +48,7 @@ pub enum Spread {
 }
 
 impl Spread {
-    /// Of the patients `rows`; missing values are left out.
+    /// Of the patients `rows`; missing values are excluded.
     #[must_use]
     pub fn of(values: &Values, rows: &[usize]) -> Self {
         match values {
@@ -234,7 +234,7 @@ fn deviation(values: &[f64]) -> f64 {
     }
 }
 
-/// What marks every cluster; `assigned` has one cluster below `clusters` a patient. Chance is told by so many `shuffles` of the
+/// What marks every cluster; `assigned` has one cluster below `clusters` a patient. Chance is estimated by so many `shuffles` of the
 /// patients over the clusters.
 #[must_use]
 pub fn importance(

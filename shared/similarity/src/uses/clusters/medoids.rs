@@ -101,7 +101,7 @@ impl Medoids {
             .expect("there is at least one start")
     }
 
-    /// FasterPAM from these medoids, of whom there are at least two, all different.
+    /// FasterPAM from these medoids, at least two, all different.
     #[must_use]
     pub fn faster_pam(apart: ArrayView2<'_, f64>, medoids: Vec<usize>) -> Self {
         let mut search = Search::new(apart, medoids);

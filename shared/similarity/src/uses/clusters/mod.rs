@@ -162,7 +162,7 @@ pub enum ClusterError {
 }
 
 /// Divides patients into every number of clusters that is asked for, and chooses. Equal seeds give equal clusters on any number
-/// of threads. `shuffled` are patients of whom every feature was shuffled for itself ([`shuffled`]): as many clusters of these
+/// of threads. `shuffled` are patients whose features were each shuffled for itself ([`shuffled`]): as many clusters of these
 /// tell how stable clusters are that mean nothing; of two it may be more than the threshold.
 ///
 /// # Errors
@@ -322,7 +322,7 @@ fn stability(
     stability
 }
 
-/// Clusters whose medoids are alike are told apart by the order of the patients alone: they have no stability.
+/// Clusters whose medoids are equal are separated by the order of the patients alone: they have no stability.
 fn copies(dissimilarity: &Dissimilarity<'_>, medoids: &[usize], stability: &mut [f64]) {
     let among = dissimilarity.among(medoids);
     for ((one, other), apart) in among.indexed_iter() {

@@ -220,7 +220,7 @@ impl KernelWith<'_> {
     }
 }
 
-/// The same places, of patients whom nobody asks about: all trees count.
+/// The same places, of patients that are not queried: all trees count.
 pub(super) fn as_known(placed: Placed) -> Placed {
     match placed {
         Placed::Nodes { nodes, .. } => Placed::Nodes { nodes, bags: None },

@@ -11,7 +11,7 @@ use crate::compare::Placed;
 use crate::learn::kernel::landmarks::{LandmarkGaussian, Landmarks, fit_logistic};
 use crate::numeric::seed::Seed;
 
-/// Patients of whom the whole kernel is held, at most: 128 MB, and some times as much while it is factored.
+/// Patients whose whole kernel is held, at most: 128 MB, and some times as much while it is factored.
 pub const EXACT_PATIENTS_MAX: usize = 4_000;
 /// Landmarks of more.
 pub const LANDMARKS: usize = 500;
@@ -29,7 +29,7 @@ pub struct Cohort<'c> {
     pub outcome: &'c Outcome,
 }
 
-/// Whom the kernel is computed with.
+/// Which patients the kernel is computed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Basis {
     /// All patients who are learned from.
@@ -49,7 +49,7 @@ pub struct Machine {
     pub penalty: f64,
     /// Whether these are the last of what was tried; of a machine that was saved it is not known.
     pub at_end: AtEnd,
-    /// Whom new patients are compared with: rows of the cohort.
+    /// Which patients new ones are compared with: rows of the cohort.
     pub supports: Vec<usize>,
     /// Where they are placed.
     pub placed: Placed,
@@ -103,7 +103,7 @@ impl Machine {
                 Fitted::new(&matrix, &outcome, learner, (chosen.penalty, lifted))?
             }
             Basis::Landmarks => {
-                // Directions of negative eigenvalues are left out.
+                // Directions of negative eigenvalues are dropped.
                 let landmarks = Landmarks::new(&matrix)?;
                 drop(matrix);
                 let embedded = embedded(kernel, cohort, rows, &placed, chosen.width, &landmarks)?;

@@ -70,7 +70,7 @@ fn penalties(learner: Learner, raw: &Array2<f64>, kernel: &KernelOf<'_>) -> Vec<
 
 /// Drawn patients with what compares them.
 struct Sample {
-    /// Distances, or a forest's kernel; columns are of patients whom all trees count of.
+    /// Distances, or a forest's kernel; columns are of patients for which all trees count.
     raw: Array2<f64>,
     /// The same of rows as new patients, where it is not the same.
     as_new: Option<Array2<f64>>,

@@ -48,7 +48,7 @@ const PROBE_SHARE: f64 = 0.25;
 /// has far longer tails.
 const STEEPER_AT_ZERO: f64 = 8.0;
 /// The longest row of a bounded metric. A feature that hardly varies among the training patients has next to no curvature there, so that
-/// a model takes its row far away, where a patient who is left out and has the feature is like nobody. Of standardised patients
+/// a model takes its row far away, where a held-out patient with the feature is like nobody. Of standardised patients
 /// a row this long makes a patient's similarity with itself 16 in the mean; metrics of real cohorts come to 4 in all.
 pub const LONGEST_ROW: f64 = 4.0;
 /// Rounded derivatives show a fall of the objective down to this share of the objective's own rounding error.

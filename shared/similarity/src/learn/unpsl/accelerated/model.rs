@@ -334,7 +334,7 @@ impl<'a> Model<'a> {
 /// <D, F''[D]> at the end of the step D between two points, from F and Gamma at both, where F is about a polynomial of the third
 /// degree along it; `mean` is that over the whole step.
 ///
-/// Pairs that are told apart weigh ever less, so that the end is flatter than the mean. No flatter than [`FLATTER_MAX`] of it is
+/// Pairs that are separated weigh ever less, so that the end is flatter than the mean. No flatter than [`FLATTER_MAX`] of it is
 /// believed, and nothing steeper; where F is not known on the same rows, the mean.
 fn curvature_at_end(from: &Seen<'_>, to: &Seen<'_>, moved: &[f64], mean: f64) -> f64 {
     let (Some(before), Some(after)) = (from.objective, to.objective) else {

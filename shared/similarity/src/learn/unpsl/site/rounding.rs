@@ -16,7 +16,7 @@ pub(in crate::learn::unpsl) const FINE: f64 = 0.0078125;
 /// The step of T, in patients.
 const COARSE: f64 = 0.5;
 
-/// What one standardised patient adds at W = 0, where no pair is told apart.
+/// What one standardised patient adds at W = 0, where no pair is separated.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patient {
     /// To the objective and to Gamma.
