@@ -6,13 +6,14 @@ use crate::studies::{OfStudy, STUDY, of_study, patients};
 use protocol::name::RunId;
 use protocol::progress::Progress;
 use protocol::study::named;
+use site_agent::books::ledger::KEY_NAME;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::LazyLock;
 use std::time::Duration;
 use tokio::runtime::Runtime;
-use wire::{Address, ClientTls, CredentialFiles, Dial, OperatorClient};
+use wire::{Address, ClientTls, CredentialFiles, Dial, OperatorClient, private};
 
 /// The sites of the demonstration.
 pub const SITES: [&str; 4] = ["north", "south", "east", "west"];
@@ -62,6 +63,7 @@ impl Deployment {
                 &format!("{site}.toml"),
                 &site_config(site, port, &format!("site-{site}")),
             );
+            keep_key(&home, site);
         }
         Self {
             home,
@@ -350,6 +352,15 @@ pub fn tls_of(party: &str) -> String {
 /// An operator's configuration, with the credentials of `party`.
 pub fn operator_config(port: u16, party: &str) -> String {
     format!("coordinator = \"127.0.0.1:{port}\"\n\n{}", tls_of(party))
+}
+
+/// Gives a site a key that is the same in every run of the tests: its samples and its noise are too. Intervals of 95 % miss now and then,
+/// and a test must not.
+fn keep_key(home: &Home, site: &str) {
+    let folder = home.join(&format!("sites/{site}"));
+    let name: Vec<u8> = site.bytes().cycle().take(32).collect();
+    private::folder(&folder).unwrap();
+    private::write(&folder.join(KEY_NAME), &name).unwrap();
 }
 
 /// A site's configuration, with the credentials of `party`; everything may be asked.
