@@ -93,7 +93,7 @@ impl Admission {
             refusals.push(Refusal::shut());
         }
         refusals.extend(self.too_few(cohort));
-        refusals.extend(self.too_small_folds(cohort, self.folds));
+        refusals.extend(self.too_small_folds(cohort, self.folds, 1));
         match Refusal::all(&refusals) {
             Some(refusal) => Err(refusal),
             None => {
@@ -117,7 +117,9 @@ impl Admission {
         };
         let in_every_fold = |class: &u64| *class == 0 || *class >= asked.folds;
         let is_large = cohort.classes.iter().all(in_every_fold)
-            && self.too_small_folds(cohort, asked.folds).is_empty();
+            && self
+                .too_small_folds(cohort, asked.folds, asked.left_out)
+                .is_empty();
         let held_out = match is_large {
             false => HeldOut::Learns,
             true if self.rules.sites_min > JUDGES_MIN => HeldOut::JudgesWithAll,
@@ -157,14 +159,15 @@ impl Admission {
         refusals
     }
 
-    /// What leaves of a cross-validation is fitted to the cohort without one fold: that part is judged as
-    /// a cohort of its own, which differs from the whole by the fold.
-    fn too_small_folds(&self, cohort: &CohortFacts, folds: u64) -> Vec<Refusal> {
+    /// What leaves of a cross-validation is fitted to the cohort without one fold, or without two: that part is judged as
+    /// a cohort of its own, which differs from the whole by the folds.
+    fn too_small_folds(&self, cohort: &CohortFacts, folds: u64, left_out: u64) -> Vec<Refusal> {
         if folds == 1 {
             return Vec::new();
         }
         let rules = &self.rules;
-        let without_largest_fold = |patients: u64| patients - patients.div_ceil(folds);
+        let without_largest_fold =
+            |patients: u64| patients.saturating_sub(left_out * patients.div_ceil(folds));
         let mut refusals = Vec::new();
         let minimum = rules.cell_min;
         if cohort.summed() / folds < minimum {

@@ -31,6 +31,8 @@ pub struct JobFacts {
 pub struct ValidationFacts {
     /// Its folds.
     pub folds: u64,
+    /// Folds that are left out at once.
+    pub left_out: u64,
     /// Its rounds at most, beside those of the run.
     pub rounds: u64,
 }

@@ -106,6 +106,7 @@ fn a_fold_and_the_cohort_without_it_pass_the_minima_or_the_job_is_refused() {
 #[test]
 fn a_cohort_with_too_small_folds_learns_and_does_not_judge() {
     let asked = Some(ValidationFacts {
+        left_out: 1,
         folds: 5,
         rounds: 105,
     });
@@ -123,6 +124,7 @@ fn a_cohort_with_too_small_folds_learns_and_does_not_judge() {
     assert_eq!(said(2_293, [25, 25], asked), (HeldOut::Nothing, 103));
     // Folds whose rounds are those of the run itself take none of that half.
     let asked = Some(ValidationFacts {
+        left_out: 1,
         folds: 5,
         rounds: 0,
     });

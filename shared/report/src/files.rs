@@ -157,6 +157,8 @@ pub(crate) struct Learnt<'r> {
     pub(crate) certificate: Option<Option<f64>>,
     /// Folds of the validation; 0 where there was none.
     pub(crate) folds: u32,
+    /// Whether the settings of each were chosen without its patients.
+    pub(crate) nested: bool,
     pub(crate) selection: Vec<SelectionEntry>,
     pub(crate) features: Vec<FeatureEntry<'r>>,
     pub(crate) dropped: &'r [String],
@@ -260,7 +262,7 @@ fn validation(result: &RunResult, learnt: &Learnt<'_>) -> Option<ValidationEntry
         .and_then(|table| table.counts.confusion.as_ref());
     (!scores.is_empty()).then(|| ValidationEntry {
         folds: learnt.folds,
-        settings_were_chosen_by_these: !learnt.selection.is_empty(),
+        settings_were_chosen_by_these: !learnt.selection.is_empty() && !learnt.nested,
         majority: first.and_then(|table| scores::majority(table)),
         scores,
     })

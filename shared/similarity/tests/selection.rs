@@ -10,7 +10,7 @@ use similarity::judge::votes::{RightCounts, VoteScore};
 use similarity::learn::unpsl::selection::{
     Candidate, CandidateScore, Candidates, Classified, Folds, Merit, Search, SelectionError, best,
     cross_validate, cross_validate_rules, feature_strengths, fit_path, held_out_scores, in_steps,
-    lambda_max, lambda_path,
+    lambda_max, lambda_path, nested_scores,
 };
 use similarity::learn::unpsl::{Labels, PooledLimits, Settings, SiteObjective, Totals, summarise};
 use similarity::numeric::prox::row_norms;
@@ -229,6 +229,71 @@ fn counts_are_those_of_scikit_learn() {
                 assert!(apart < 1e-12 * score.log_loss, "{name}: {apart}");
             }
         }
+    }
+}
+
+#[test]
+fn a_nested_choice_is_that_of_scikit_learn() {
+    let text = include_str!("../../../tests/reference/selection/nested.json");
+    let json: Value = serde_json::from_str(text).unwrap();
+    let numbers = |value: &Value| -> Vec<f64> {
+        let list = value.as_array().unwrap().iter();
+        list.map(|number| number.as_f64().unwrap()).collect()
+    };
+    let places = |value: &Value| -> Vec<usize> {
+        let list = value.as_array().unwrap().iter();
+        list.map(|number| number.as_u64().unwrap() as usize)
+            .collect()
+    };
+    let rows: Vec<Vec<f64>> = json["patients"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(numbers)
+        .collect();
+    let x = Array2::from_shape_fn((rows.len(), rows[0].len()), |(row, column)| {
+        rows[row][column]
+    });
+    let classes: Array1<u32> = places(&json["codes"]).iter().map(|c| *c as u32).collect();
+    let wanted = json["folds"].as_array().unwrap();
+    // Each fold is one member of folds that are dealt by lot.
+    let dealt = Folds::spread(&Array1::zeros(wanted.len()), wanted.len(), Seed(3)).unwrap();
+    let member = |fold: &usize| dealt.of_each().iter().position(|one| one == fold).unwrap();
+    let members: Vec<usize> = places(&json["fold"]).iter().map(member).collect();
+    let folds = dealt.of_members(&members);
+    let neighbours = places(&json["neighbours"]);
+    let mut of_folds = vec![Vec::new(); wanted.len()];
+    for (strength, weights) in json["weights"].as_array().unwrap().iter().enumerate() {
+        let metric = |weights: &Value| Array2::from_diag(&Array1::from(numbers(weights)));
+        let metrics: Vec<Array2<f64>> = weights.as_array().unwrap().iter().map(metric).collect();
+        let metrics: Vec<_> = metrics.iter().map(Array2::view).collect();
+        let patients = Classified {
+            patients: x.view(),
+            classes: &classes,
+        };
+        let rule = NeighbourRule::Distance;
+        let found = nested_scores(&patients, &folds, &metrics, rule, &neighbours).unwrap();
+        for (fold, found) in found.chunks(neighbours.len()).enumerate() {
+            for (place, score) in found.iter().enumerate() {
+                let wanted = numbers(&wanted[fold]["sums"][strength][place]);
+                assert_eq!(score.counts.right as f64, wanted[0]);
+                assert!((score.log_loss - wanted[1]).abs() < 1e-11 * wanted[1]);
+                of_folds[fold].push(CandidateScore {
+                    candidate: Candidate {
+                        lambda_sparsity: strength as f64,
+                        rank: 1,
+                        neighbours: neighbours[place],
+                    },
+                    score: *score,
+                });
+            }
+        }
+    }
+    for (scores, wanted) in of_folds.iter().zip(wanted) {
+        let chosen = best(scores, Merit::LogLoss).unwrap().candidate;
+        let wanted = places(&wanted["chosen"]);
+        assert_eq!(chosen.lambda_sparsity, wanted[0] as f64);
+        assert_eq!(chosen.neighbours, neighbours[wanted[1]]);
     }
 }
 

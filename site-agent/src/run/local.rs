@@ -308,6 +308,7 @@ impl Conversation {
             neighbours: settings.neighbours,
             folds: Arc::new(folds.clone()),
             judges: 1,
+            chosen: Arc::default(),
         }));
         match computation.answer(&finish) {
             Ok(Answer::Assessed(assessment)) => {

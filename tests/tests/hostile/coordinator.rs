@@ -123,10 +123,7 @@ fn the_folds_of_a_site_follow_from_what_it_alone_knows() {
         let without = |fold| {
             Request::Unpsl(message::Request::Differentiate(Differentiating {
                 metrics: Arc::new(vec![metric.clone()]),
-                parts: vec![Part {
-                    form: Form::InnerProduct,
-                    fold: Some(fold),
-                }],
+                parts: vec![Part::without(Form::InnerProduct, fold)],
                 rows: Arc::new(vec![None]),
             }))
         };

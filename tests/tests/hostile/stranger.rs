@@ -279,6 +279,7 @@ async fn a_malformed_message_does_not_end_the_agent() {
         neighbours: 5,
         folds: Arc::default(),
         judges: 0,
+        chosen: Arc::default(),
     };
     let ask = Ask {
         run: RunId::new("run").unwrap(),

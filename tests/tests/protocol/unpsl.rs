@@ -452,7 +452,7 @@ impl Played for Quadratics {
                 Answer::Unpsl(unpsl::Answer::Derivatives(told.collect()))
             }
             unpsl::Request::Validate(validating) => {
-                let tables = validating.neighbours.len();
+                let tables = validating.sums_each();
                 let all = vec![validated(40, 20, tables); validating.candidates()];
                 Answer::Unpsl(unpsl::Answer::Validated(all))
             }
@@ -720,7 +720,8 @@ fn random_job(random: &mut ChaCha8Rng) -> String {
         1 => {
             let (one, several) = ("lambda_sparsity = 0.05", "lambda_sparsity = [0.02, 0.05]");
             text = text.replace(one, several);
-            text.push_str("folds = 2\nneighbours = [1, 3]\n");
+            let folds = random.random_range(2..=3);
+            text.push_str(&format!("folds = {folds}\nneighbours = [1, 3]\n"));
             if random.random_range(0..2) == 0 {
                 text.push_str("form = [\"distance\", \"inner_product\"]\n");
             }

@@ -69,6 +69,7 @@ fn learnt(model: &Model) -> Learnt<'_> {
         course: model.course(),
         certificate: Some(model.certificate),
         folds: model.folds,
+        nested: model.nested,
         selection: model.selection.iter().map(selection_entry).collect(),
         features: model
             .features
@@ -322,7 +323,7 @@ fn selection(model: &Model) -> Markup {
             h2 { "Chosen by cross-validation" }
             p.note {
                 "Patients of every site vote on the held-out patients of the same site. The lowest log loss of these shares is "
-                "chosen. For each form, lambda_1 and rank, the table has the best number of neighbours. The chosen figures are "
+                "chosen. For each form, lambda_1 and rank, the table has the best number of neighbours. The chosen figures of this table are "
                 "slightly optimistic, because they are the best of many."
             }
             table.wide {

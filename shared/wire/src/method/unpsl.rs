@@ -24,7 +24,7 @@ use std::sync::Arc;
 const TABLES_MAX: u64 = 7;
 
 /// Metrics that are asked about at once, and models that are validated at once.
-const METRICS_MAX: usize = CANDIDATES_MAX * CANDIDATES_MAX * FOLDS_MAX;
+const METRICS_MAX: usize = CANDIDATES_MAX * CANDIDATES_MAX * FOLDS_MAX * FOLDS_MAX;
 
 impl Travels for Request {
     type Header = pb::UnpslRequest;
@@ -69,6 +69,7 @@ impl Travels for Differentiating {
             |((metric, part), rows): ((_, Part), &Option<Vec<usize>>)| pb::MetricQuestion {
                 metric: Some(shape(metric)),
                 fold: part.fold,
+                other_fold: part.other,
                 rows: rows.as_ref().map(|rows| pb::ActiveRows {
                     rows: rows.iter().map(|row| length(*row)).collect(),
                 }),
@@ -98,7 +99,7 @@ impl Travels for Differentiating {
     }
 
     fn join(header: pb::Differentiate, parts: &mut IncomingParts) -> Result<Self, WireError> {
-        let part = |asked: &pb::MetricQuestion| part(asked.form, asked.fold);
+        let part = |asked: &pb::MetricQuestion| part(asked.form, asked.fold, asked.other_fold);
         let of_each: Result<Vec<Part>, _> = header.questions.iter().map(part).collect();
         let of_each = of_each?;
         let metrics: Result<_, _> = of_each.iter().map(|_| parts.matrices.take()).collect();
@@ -166,7 +167,7 @@ impl Travels for Round {
             },
             penalty: finite("the penalty", header.penalty)?,
             tolerance: finite("the tolerance", header.tolerance)?,
-            part: part(header.form, header.fold)?,
+            part: part(header.form, header.fold, None)?,
         })
     }
 }
@@ -178,6 +179,7 @@ impl Travels for Validating {
         let header = pb::Validate {
             models: self.models.iter().map(shape).collect(),
             folds: self.folds,
+            nested: self.nested,
             neighbours: self.neighbours,
         };
         let matrices = OutgoingMatrices::default().and_list(&self.models);
@@ -193,8 +195,10 @@ impl Travels for Validating {
         let pb::Validate {
             models,
             folds,
+            nested,
             neighbours,
         } = header;
+        at_most("folds", folds as usize, FOLDS_MAX)?;
         at_most("numbers of neighbours", neighbours.len(), CANDIDATES_MAX)?;
         Ok(Self {
             models: Arc::new(
@@ -204,14 +208,15 @@ impl Travels for Validating {
                     .collect::<Result<_, _>>()?,
             ),
             folds,
+            nested,
             neighbours,
         })
     }
 }
 
-fn part(by: i32, fold: Option<u32>) -> Result<Part, WireError> {
+fn part(by: i32, fold: Option<u32>, other: Option<u32>) -> Result<Part, WireError> {
     let form = form(by)?;
-    Ok(Part { form, fold })
+    Ok(Part { form, fold, other })
 }
 
 fn form_to_proto(form: Form) -> i32 {
@@ -261,6 +266,7 @@ impl Travels for Model {
             certificate: self.certificate,
             folds: self.folds,
             judges: self.judges,
+            nested: self.nested,
         };
         let parts = OutgoingParts {
             matrices: OutgoingMatrices::default().and_any(self.metric),
@@ -294,6 +300,7 @@ impl Travels for Model {
             certificate: finite_if_any("the certificate", header.certificate)?,
             folds: folds(header.folds)?,
             judges: header.judges,
+            nested: header.nested,
         })
     }
 }
@@ -320,7 +327,7 @@ pub(super) fn answer_bytes_max(request: &Request, _: u64) -> Option<u64> {
         // Right and wrong ones of each candidate and number of neighbours.
         Request::Validate(asked) => {
             let counts = 2 * asked.candidates() as u64;
-            Some(NUMBER_BYTES * counts.saturating_mul(asked.neighbours.len() as u64))
+            Some(NUMBER_BYTES * counts.saturating_mul(asked.sums_each() as u64))
         }
         Request::Finish(_) => Some(NUMBER_BYTES * TABLES_MAX * (CLASSES_MAX * CLASSES_MAX) as u64),
     }

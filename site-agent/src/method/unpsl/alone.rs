@@ -43,7 +43,7 @@ pub(in crate::method) fn learn(
         None => objective(prepared, &labels, of_part, site.seed),
         Some(fold) => {
             let folds = site.parted(settings.folds().ok_or_else(no_folds)?)?;
-            without(site.seed, prepared, of_part, &labels, (&folds, fold))
+            without(site.seed, prepared, of_part, &labels, (&folds, &[fold]))
         }
     };
     let mut lowerings = 0;

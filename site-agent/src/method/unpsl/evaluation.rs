@@ -7,6 +7,7 @@ use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 use protocol::assessment::{
     DISTANCE_RULE, EUCLIDEAN_RULE, EvaluationCounts, INNER_PRODUCT_RULE, PAIRS_RULE, score_bins,
 };
+use protocol::message::unpsl::Finishing;
 use similarity::cohort::Outcome;
 use similarity::judge::votes::{count_pairs, vote};
 use similarity::learn::unpsl::Labels;
@@ -55,15 +56,24 @@ pub fn evaluate(results: &LocalResults<'_>, classes: usize) -> Vec<EvaluationCou
 /// How the patients are placed to be compared where a fold is held out, a row each.
 type Placing<'p> = &'p dyn Fn(usize) -> Array2<f64>;
 
+/// Neighbours that held-out patients have; 0 where they were chosen for each fold.
+#[must_use]
+pub fn neighbours_of(finishing: &Finishing) -> u32 {
+    match finishing.chosen.is_empty() {
+        true => finishing.neighbours,
+        false => 0,
+    }
+}
+
 /// k-NN of the patients of each fold among those of the others of the site, by the metric that was learnt without the fold,
-/// one of `models`; by both rules of the metric and by the plain distance. Every patient who is `judged` is so once. Empty where there is
+/// with as many neighbours as the fold has; by both rules of the metric and by the plain distance. Every patient who is `judged` is so once. Empty where there is
 /// no fold.
 ///
 /// # Errors
 /// [`EvaluateError`].
 pub fn validate(
     results: &LocalResults<'_>,
-    models: &[Array2<f64>],
+    finishing: &Finishing,
     classes: usize,
     judged: &[bool],
 ) -> Result<Vec<EvaluationCounts>, EvaluateError> {
@@ -73,11 +83,12 @@ pub fn validate(
     let judging = Judging {
         codes,
         classes,
-        neighbours: results.neighbours,
+        neighbours: neighbours_of(finishing),
         judged,
     };
-    let features = results.matrix.ncols();
+    let (features, models) = (results.matrix.ncols(), &finishing.folds);
     let projected = |fold: usize| results.matrix.dot(&models[fold].slice(s![..features, ..]));
+    let count = |fold: usize| finishing.of_fold(fold).neighbours as usize;
     let plain = |_| results.matrix.clone();
     let rules: [(&str, NeighbourRule, Placing<'_>); 3] = [
         (DISTANCE_RULE, NeighbourRule::Distance, &projected),
@@ -85,7 +96,7 @@ pub fn validate(
         (EUCLIDEAN_RULE, NeighbourRule::Distance, &plain),
     ];
     let judged = |(name, rule, place): (_, _, Placing<'_>)| {
-        let found = held_out_neighbours(folds, rule, results.neighbours as usize, place)?;
+        let found = held_out_neighbours(folds, rule, &count, place)?;
         Ok(judging.by(name, &found))
     };
     let judged: Result<Vec<_>, EvaluateError> = rules.into_iter().map(judged).collect();
@@ -130,7 +141,7 @@ pub fn nobody(neighbours: u32, classes: usize) -> Vec<EvaluationCounts> {
 fn held_out_neighbours(
     folds: &Folds,
     rule: NeighbourRule,
-    count: usize,
+    count: &dyn Fn(usize) -> usize,
     place: Placing<'_>,
 ) -> Result<Vec<Vec<Neighbour>>, EvaluateError> {
     let mut found = vec![Vec::new(); folds.of_each().len()];
@@ -139,7 +150,7 @@ fn held_out_neighbours(
         let patients = place(fold);
         let candidates = patients.select(Axis(0), &split.training);
         let queries = patients.select(Axis(0), &split.held_out);
-        let near = neighbours(&candidates.view(), &queries.view(), rule, count)?;
+        let near = neighbours(&candidates.view(), &queries.view(), rule, count(fold))?;
         for (patient, near) in split.held_out.iter().zip(near) {
             let of_cohort = |one: Neighbour| Neighbour {
                 row: split.training[one.row],
@@ -155,6 +166,7 @@ fn held_out_neighbours(
 struct Judging<'c> {
     codes: &'c Array1<u32>,
     classes: usize,
+    /// 0 where they are not as many for all.
     neighbours: u32,
     /// Who is counted.
     judged: &'c [bool],
@@ -196,18 +208,24 @@ impl Judging<'_> {
     }
 
     /// By the share of neighbours of the second class; none of more classes, or where there are fewer neighbours.
+    #[allow(clippy::cast_precision_loss)] // neighbours are few
     fn scores(&self, found: &[Vec<Neighbour>]) -> Option<Vec<Vec<u64>>> {
-        let whole = found
-            .iter()
-            .all(|near| near.len() == self.neighbours as usize);
+        let wanted = self.neighbours as usize;
+        let whole = wanted == 0 || found.iter().all(|near| near.len() == wanted);
         let votes = |near: &Vec<Neighbour>| {
             let second = near.iter().filter(|other| self.codes[other.row] == 1);
             second.count()
         };
         let rows: Vec<usize> = (0..found.len()).filter(|row| self.judged[*row]).collect();
         let codes = self.codes.select(Axis(0), &rows);
-        let votes = rows.iter().map(|row| votes(&found[*row]));
-        (self.classes == 2 && whole).then(|| by_votes(&codes, self.neighbours, votes))
+        let own = rows.iter().map(|row| &found[*row]);
+        (self.classes == 2 && whole).then(|| match wanted {
+            0 => by_share(
+                &codes,
+                own.map(|near| Score::Share(votes(near) as f64 / near.len() as f64)),
+            ),
+            _ => by_votes(&codes, self.neighbours, own.map(votes)),
+        })
     }
 }
 

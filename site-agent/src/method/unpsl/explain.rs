@@ -78,7 +78,7 @@ fn messages(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Vec<MessageKi
             messages.push(derivatives(settings, &sizes, asked));
         }
     }
-    messages.extend(selection.map(|selection| held_out(rules, selection)));
+    messages.extend(selection.map(|selection| held_out(rules, settings, selection)));
     messages.push(assessment(rules, settings, &sizes));
     messages.push(refusal());
     messages
@@ -171,8 +171,8 @@ fn contribution(settings: &UnpslSettings, sizes: &Sizes, times: u64) -> MessageK
     }
 }
 
-fn held_out(rules: &Rules, selection: &SelectionSettings) -> MessageKind {
-    let tables = selection.neighbours.len() as u64 * selection.metrics();
+fn held_out(rules: &Rules, settings: &UnpslSettings, selection: &SelectionSettings) -> MessageKind {
+    let tables = selection.sums_each(settings.nests()) as u64 * selection.metrics();
     MessageKind {
         kind: "validation",
         purpose: "how many held-out patients of all folds were classified right and wrong, and the log loss of the shares",

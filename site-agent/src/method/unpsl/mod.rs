@@ -25,7 +25,9 @@ use protocol::message::{Answer, Summary, unpsl as message};
 use protocol::method::unpsl::settings::UnpslSettings;
 use protocol::method::unpsl::supervision::Supervision;
 use similarity::judge::votes::{VoteScore, pair_shares};
-use similarity::learn::unpsl::selection::{Classified, Folds, cross_validated_scores};
+use similarity::learn::unpsl::selection::{
+    Classified, Folds, cross_validated_scores, nested_scores,
+};
 use similarity::learn::unpsl::{CorrelationScope, Labels, Settings, SiteObjective, summarise};
 use similarity::numeric::admm::SiteDual;
 use similarity::numeric::seed::Seed;
@@ -155,15 +157,14 @@ impl Learner {
         prepared: &Prepared,
         validating: &Validating,
     ) -> Result<Answer, Stop> {
-        let Validating {
-            models, neighbours, ..
-        } = validating;
+        let (models, neighbours) = (&validating.models, &validating.neighbours);
         let folds = self.folds(site)?;
         let features = prepared.matrix.ncols();
         let rows = self.settings.objective.matrix_rows(features);
-        let fit = models.len() % folds.count() == 0;
+        let each = validating.models_each();
+        let fit = validating.folds as usize == folds.count() && models.len() % each == 0;
         if !fit || models.iter().any(|model| model.nrows() != rows) {
-            let text = format!("wanted {} models of {rows} rows to validate", folds.count());
+            let text = format!("wanted {each} models of {rows} rows to validate");
             return Err(Stop::failed(Code::Protocol, text));
         }
         let patients = Classified {
@@ -179,14 +180,20 @@ impl Learner {
                 log_loss: sum.log_loss,
             })
         };
-        let mut candidates = Vec::with_capacity(models.len() / folds.count());
-        for models in models.chunks(folds.count()) {
+        let mut candidates = Vec::with_capacity(models.len() / each);
+        for models in models.chunks(each) {
             let metrics: Vec<_> = models
                 .iter()
                 .map(|model| model.slice(s![..features, ..]))
                 .collect();
-            let sums = cross_validated_scores(&patients, &folds, &metrics, rule, &wanted);
-            candidates.push(sums.map_err(fault)?.into_iter().map(told).collect());
+            let (of_one, of_two) = metrics.split_at(folds.count());
+            let sums = cross_validated_scores(&patients, &folds, of_one, rule, &wanted);
+            let mut sums = sums.map_err(fault)?;
+            if validating.nested {
+                let nested = nested_scores(&patients, &folds, of_two, rule, &wanted);
+                sums.extend(nested.map_err(fault)?);
+            }
+            candidates.push(sums.into_iter().map(told).collect());
         }
         Ok(Answer::Unpsl(message::Answer::Validated(candidates)))
     }
@@ -203,6 +210,7 @@ impl Learner {
             neighbours,
             folds: models,
             judges,
+            ..
         } = finishing;
         let objective = self.objective(site, prepared, Part::whole(*form))?;
         let value = objective.value(consensus).map_err(fault)?;
@@ -239,9 +247,9 @@ impl Learner {
         let mut validation = match (&judged, models.is_empty()) {
             (_, true) => Vec::new(),
             (Some(judged), _) => {
-                evaluation::validate(&local, models, classes, judged).map_err(fault)?
+                evaluation::validate(&local, finishing, classes, judged).map_err(fault)?
             }
-            (None, _) => evaluation::nobody(*neighbours, classes),
+            (None, _) => evaluation::nobody(evaluation::neighbours_of(finishing), classes),
         };
         let evaluation = evaluation::evaluate(&local, classes);
         if !models.is_empty() && self.settings.supervision.wants_judgements() {
@@ -274,7 +282,7 @@ impl Learner {
         let Some(pairs) = site.cohort.judged() else {
             return Ok(Vec::new());
         };
-        let (form, features) = (finishing.form, prepared.matrix.ncols());
+        let features = prepared.matrix.ncols();
         let (mut shares, mut members) = (Vec::new(), 0);
         for (fold, model) in (0..).zip(finishing.folds.iter()) {
             let mut held_out = folds.split(fold as usize).held_out;
@@ -283,10 +291,8 @@ impl Learner {
             if own.pairs().is_empty() {
                 continue;
             }
-            let part = Part {
-                form,
-                fold: Some(fold),
-            };
+            let form = finishing.of_fold(fold as usize).form;
+            let part = Part::without(form, fold);
             // None where the training pairs are all alike.
             if let Some(threshold) = self.objective(site, prepared, part)?.threshold(model) {
                 let patients = prepared.matrix.select(Axis(0), &held_out);
@@ -332,11 +338,11 @@ impl Learner {
         settings.rank = settings.rank.min(prepared.matrix.ncols());
         settings.form = part.form;
         let labels = labels(site, self.settings.supervision)?;
-        match part.fold {
-            None => objective(prepared, &labels, &settings, site.seed),
-            Some(fold) => {
+        match part.left_out().as_slice() {
+            [] => objective(prepared, &labels, &settings, site.seed),
+            left_out => {
                 let folds = self.folds(site)?;
-                without(site.seed, prepared, &settings, &labels, (&folds, fold))
+                without(site.seed, prepared, &settings, &labels, (&folds, left_out))
             }
         }
     }
@@ -363,19 +369,20 @@ fn no_folds() -> Stop {
     Stop::failed(Code::Protocol, text)
 }
 
-/// The objective among the patients of all folds but one.
+/// The objective among the patients of all folds but one, or two.
 fn without(
     seed: Seed,
     prepared: &Prepared,
     settings: &Settings,
     labels: &Labels,
-    (folds, fold): (&Folds, u32),
+    (folds, left_out): (&Folds, &[u32]),
 ) -> Result<SiteObjective, Stop> {
-    if fold as usize >= folds.count() {
-        let text = format!("found fold {fold}, wanted one of {}", folds.count());
+    let is_fold = |fold: &u32| (*fold as usize) < folds.count();
+    if !left_out.iter().all(is_fold) {
+        let text = format!("found folds {left_out:?}, wanted some of {}", folds.count());
         return Err(Stop::failed(Code::Protocol, text));
     }
-    let rows = folds.split(fold as usize).training;
+    let rows = folds.without(left_out);
     let training = labels.among(&rows);
     let summary = |labels: &Labels| summarise(labels, settings.pairs, seed);
     let totals = prepared

@@ -155,6 +155,7 @@ pub(crate) fn finish(consensus: Array2<f64>, neighbours: u32) -> Request {
         neighbours,
         folds: Arc::default(),
         judges: 0,
+        chosen: Arc::default(),
     }))
 }
 

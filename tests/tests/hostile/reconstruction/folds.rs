@@ -1,5 +1,5 @@
 //! An operator who has many runs learnt with folds, each at other metrics, and reads the sums of all patients beside the sums of
-//! all but a fold: their differences are of a fold and of its pairs with the others. The attacker is told more than any of them is: which patient is in
+//! all but a fold, or two as a nested choice has them: their differences are of a fold and of its pairs with the others. The attacker is told more than any of them is: which patient is in
 //! which fold, each part's thresholds, and metrics drawn as they like.
 
 use super::patients::{Patients, Told, misfit_of_sums, of_moments, sums};
@@ -8,6 +8,7 @@ use super::{RECOVERED, distances, first, guess, median, undisturbed};
 use ndarray::{Array1, Array2, Axis};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use similarity::learn::unpsl::selection::two_folds;
 
 const FOLDS: usize = 5;
 
@@ -26,7 +27,7 @@ fn of_part(sites: &[Patients], kept: &[Vec<usize>]) -> Vec<Patients> {
     sites.iter().zip(kept).map(of_site).collect()
 }
 
-/// The sums of all, and of all but each fold, at so many metrics of the size of `like`.
+/// The sums of all, of all but each fold, and of all but each two folds, at so many metrics of the size of `like`.
 fn parts(truth: &[Patients], like: &Array2<f64>, metrics: usize) -> Vec<Part> {
     let mut draw = ChaCha8Rng::seed_from_u64(3);
     let size = (like * like).sum().sqrt();
@@ -37,8 +38,12 @@ fn parts(truth: &[Patients], like: &Array2<f64>, metrics: usize) -> Vec<Part> {
             &metric * (size / (&metric * &metric).sum().sqrt())
         })
         .collect();
-    let part = |fold: Option<usize>| {
-        let keeps = |patient: &usize| fold.is_none_or(|fold| patient % FOLDS != fold);
+    let part = |left_out: Vec<u32>| {
+        let keeps = |patient: &usize| {
+            left_out
+                .iter()
+                .all(|fold| patient % FOLDS != *fold as usize)
+        };
         let kept: Vec<Vec<usize>> = truth
             .iter()
             .map(|site| (0..site.classes.len()).filter(keeps).collect())
@@ -49,8 +54,13 @@ fn parts(truth: &[Patients], like: &Array2<f64>, metrics: usize) -> Vec<Part> {
             kept,
         }
     };
-    std::iter::once(None)
-        .chain((0..FOLDS).map(Some))
+    let folds = FOLDS as u32;
+    let two = two_folds(folds).map(Vec::from);
+    let one = (0..folds).map(|fold| vec![fold]);
+    [vec![]]
+        .into_iter()
+        .chain(one)
+        .chain(two)
         .map(part)
         .collect()
 }

@@ -216,6 +216,7 @@ impl CompareSettings {
     pub fn validation(&self) -> Option<ValidationFacts> {
         (self.fold_rounds() > 0).then(|| ValidationFacts {
             folds: u64::from(self.folds),
+            left_out: 1,
             // They are those of the run.
             rounds: 0,
         })

@@ -98,8 +98,8 @@ impl Admm {
             rows: Vec::new(),
             round_limit: settings.round_limit,
             part: Part {
-                form: settings.objective.form,
                 fold,
+                ..Part::whole(settings.objective.form)
             },
         })
     }

@@ -3,7 +3,7 @@
 
 use super::judging;
 use super::learning::Learned;
-use super::message::{Finishing, Request};
+use super::message::{Finishing, FoldChoice, Request};
 use super::rounds::Fit;
 use super::settings::UnpslSettings;
 use crate::assessment::{
@@ -27,6 +27,8 @@ pub(super) struct Best {
     pub(super) metric: Arc<Array2<f64>>,
     /// The metrics of a validation, one a fold.
     pub(super) folds: Arc<Vec<Array2<f64>>>,
+    /// What was chosen for each; empty where all have the settings of the whole.
+    chosen: Arc<Vec<FoldChoice>>,
     /// Sites whose held-out patients judge.
     pub(super) judges: u32,
     form: Form,
@@ -41,12 +43,14 @@ impl Best {
     /// To be judged by patients of so many classes.
     pub(super) fn new(
         learned: Learned,
+        chosen: Arc<Vec<FoldChoice>>,
         settings: &UnpslSettings,
         (classes, judges): (usize, u32),
     ) -> Self {
         Self {
             metric: Arc::new(learned.fit.metric().clone()),
             folds: learned.folds.unwrap_or_default(),
+            chosen,
             judges,
             form: settings.objective.form,
             fit: learned.fit,
@@ -85,12 +89,18 @@ impl Assessed for Best {
             neighbours: self.neighbours,
             folds: Arc::clone(&self.folds),
             judges: self.judges,
+            chosen: Arc::clone(&self.chosen),
         })))
     }
 
     fn blank(&self) -> Assessment {
         Tables {
             neighbours: self.neighbours,
+            // Shares of different numbers of neighbours have the bins of a share.
+            of_folds: match self.chosen.is_empty() {
+                true => self.neighbours,
+                false => 0,
+            },
             classes: self.classes,
             has_weights: self.metric.iter().any(|entry| *entry != 0.0),
             is_validated: !self.folds.is_empty(),
@@ -112,6 +122,8 @@ impl Assessed for Best {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tables {
     pub(super) neighbours: u32,
+    /// Neighbours in the folds; 0 where each fold has its own number.
+    pub(super) of_folds: u32,
     pub(super) classes: usize,
     /// Whether patients are similar by the metric at all.
     pub(super) has_weights: bool,
@@ -124,36 +136,36 @@ pub(super) struct Tables {
 impl Tables {
     /// The tables, over nobody.
     pub(super) fn blank(self) -> Assessment {
-        let neighbours = || {
-            vec![
-                self.nearest(DISTANCE_RULE),
-                self.nearest(INNER_PRODUCT_RULE),
-                self.nearest(EUCLIDEAN_RULE),
-            ]
+        let nearest = |neighbours: u32| {
+            let rules = [DISTANCE_RULE, INNER_PRODUCT_RULE, EUCLIDEAN_RULE];
+            rules.map(|rule| self.nearest(rule, neighbours))
         };
         let held_out = || pairs(Some(vec![vec![0; SHARE_BINS]; 2]));
         Assessment {
             objective: Some(0.0),
             evaluation: match self.has_weights {
-                false => vec![self.nearest(EUCLIDEAN_RULE)],
-                true => neighbours().into_iter().chain([pairs(None)]).collect(),
+                false => vec![self.nearest(EUCLIDEAN_RULE, self.neighbours)],
+                true => nearest(self.neighbours)
+                    .into_iter()
+                    .chain([pairs(None)])
+                    .collect(),
             },
             validation: match self.is_validated {
                 false => Vec::new(),
                 true => {
                     let pairs = self.is_of_pairs.then(held_out);
-                    neighbours().into_iter().chain(pairs).collect()
+                    nearest(self.of_folds).into_iter().chain(pairs).collect()
                 }
             },
             ..Assessment::default()
         }
     }
 
-    fn nearest(self, rule: &str) -> EvaluationCounts {
-        let bins = score_bins(self.neighbours);
+    fn nearest(self, rule: &str, neighbours: u32) -> EvaluationCounts {
+        let bins = score_bins(neighbours);
         EvaluationCounts {
             rule: rule.to_owned(),
-            neighbours: self.neighbours,
+            neighbours,
             confusion: square(self.classes),
             scores: (self.classes == 2).then(|| vec![vec![0; bins]; self.classes]),
             rounded_to: 1,

@@ -2,7 +2,7 @@
 
 use super::admm::Admm;
 use super::folds::FoldSearches;
-use super::message::{Answer, Part};
+use super::message::{Answer, FoldChoice, Part};
 use super::model::SelectionRow;
 use super::rounds::common_start;
 use super::selection::{Cell, Selection};
@@ -45,18 +45,22 @@ enum Step {
 pub(super) struct ChosenSettings {
     pub(super) settings: UnpslSettings,
     pub(super) rows: Vec<SelectionRow>,
-    /// The metrics of the folds under these settings.
+    /// The metrics of the folds under these settings, or under those that were chosen for each.
     pub(super) folds: Arc<Vec<Array2<f64>>>,
+    /// What was chosen for each fold; empty where the choice is not nested.
+    pub(super) of_folds: Arc<Vec<FoldChoice>>,
 }
 
 impl Choice {
-    /// The choice among the candidates of the settings; none where nothing is to be chosen.
+    /// The choice among the candidates of the settings, `nested` for the held-out figures; none where nothing is to be chosen.
     pub(super) fn begin(
         settings: &UnpslSettings,
         seed: Seed,
         prepared: &Arc<Prepared>,
+        nested: bool,
     ) -> Result<Option<Self>, Failure> {
-        let Some(selection) = Selection::new(settings, prepared.totals.pairs.total()) else {
+        let pairs = prepared.totals.pairs.total();
+        let Some(selection) = Selection::new(settings, pairs, nested) else {
             return Ok(None);
         };
         let step = if settings.is_accelerated() {
@@ -108,6 +112,7 @@ impl Choice {
             settings,
             rows: chosen.rows,
             folds: chosen.models,
+            of_folds: chosen.of_folds,
         }))
     }
 }
@@ -128,6 +133,7 @@ impl Choice {
             },
             rows: Vec::new(),
             folds: Arc::default(),
+            of_folds: Arc::default(),
         }
     }
 }
@@ -140,11 +146,15 @@ fn searches(
     prepared: &Prepared,
 ) -> FoldSearches {
     let features = prepared.standardisation.rows().len();
-    let search = |cell: Cell| {
+    let search = |cell: Cell, left_out: u32| {
         let mut settings = settings.clone();
         settings.objective.rank = cell.rank;
         let own = SearchSettings {
-            lambda_sparsity: selection.scaled(cell.lambda_sparsity, settings.objective.loss),
+            lambda_sparsity: selection.scaled(
+                cell.lambda_sparsity,
+                settings.objective.loss,
+                left_out,
+            ),
             form: cell.form,
             tolerance: SelectionSettings::LEFT,
             tolerance_residual: f64::INFINITY,
@@ -162,12 +172,16 @@ fn searches(
     };
     let of_form = |form: &Form| {
         let form = *form;
-        let searches: Vec<Search> = selection.metrics(form).map(search).collect();
-        let part = move |fold| Part {
-            form,
-            fold: Some(fold),
+        let problem = move |(fold, other): (u32, Option<u32>)| {
+            let left_out = 1 + u32::from(other.is_some());
+            let searches = selection.metrics(form).map(|cell| search(cell, left_out));
+            let part = Part {
+                other,
+                ..Part::without(form, fold)
+            };
+            (part, searches.collect::<Vec<Search>>())
         };
-        (0..selection.folds()).map(move |fold| (part(fold), searches.clone()))
+        selection.left_out().map(problem)
     };
     FoldSearches::start(
         selection.forms().iter().flat_map(of_form).collect(),
@@ -190,7 +204,7 @@ fn next_fit(
     settings.objective.form = wanted.cell.form;
     settings.objective.rank = wanted.cell.rank;
     settings.objective.lambda_sparsity =
-        selection.scaled(wanted.cell.lambda_sparsity, settings.objective.loss);
+        selection.scaled(wanted.cell.lambda_sparsity, settings.objective.loss, 1);
     settings.round_limit = SelectionSettings::ROUNDS_MAX;
     settings.tolerance_relative = SelectionSettings::TOLERANCE.max(settings.tolerance_relative);
     let start = match wanted.start {
@@ -220,7 +234,7 @@ impl Asking for Choice {
             (Step::Validating(_), message::Answer::Unpsl(Answer::Validated(found))) => {
                 length("candidates", found.len(), self.selection.validated())?;
                 found.iter().try_for_each(|own| {
-                    length("validation votes", own.len(), self.selection.neighbours())
+                    length("validation votes", own.len(), self.selection.sums())
                 })?;
                 found.iter().flatten().flatten().try_for_each(|own| {
                     ensure(
@@ -247,7 +261,7 @@ impl Asking for Choice {
             Step::Fitting(fit) => fit.blank(),
             Step::Validating(_) => {
                 let none = Some(HeldOutVotes::default());
-                let of_one = vec![none; self.selection.neighbours()];
+                let of_one = vec![none; self.selection.sums()];
                 let all = vec![of_one; self.selection.validated()];
                 message::Answer::Unpsl(Answer::Validated(all))
             }

@@ -3,7 +3,8 @@
 
 use super::assessing::Best;
 use super::choosing::Choice;
-use super::learning::{Learned, Learning, is_within_the_usual};
+use super::learning::{Learned, Learning, are_pairs_within_the_usual, is_within_the_usual};
+use super::message::FoldChoice;
 use super::model::{FeatureResult, Model, SelectionRow, sparsity_in_words};
 use super::rounds::Fit;
 use super::settings::{UnpslSettings, Validation};
@@ -36,6 +37,8 @@ pub(crate) struct Unpsl {
     selection: Vec<SelectionRow>,
     /// The metrics of the folds under what was chosen.
     chosen_folds: Option<Arc<Vec<Array2<f64>>>>,
+    /// What was chosen for each of them, where the choice is nested.
+    of_folds: Arc<Vec<FoldChoice>>,
     sites: u64,
     /// Sites whose held-out patients judge in a validation that the job does not insist on; none where there can be none.
     judges: Option<u64>,
@@ -73,6 +76,7 @@ impl Unpsl {
             seed: beginning.seed,
             selection: Vec::new(),
             chosen_folds: None,
+            of_folds: Arc::default(),
             sites: beginning.sites as u64,
             judges: beginning.description.judging(beginning.sites as u64),
         }
@@ -82,7 +86,10 @@ impl Unpsl {
         let rows = prepared.standardisation.rows().len();
         self.settings = self.settings.clone().of_rows(rows);
         notes.extend(self.settings.supervision.in_words(prepared.totals.pairs));
-        match Choice::begin(&self.settings, self.seed, &prepared)? {
+        let nested = self.settings.nests()
+            && self.judges == Some(self.sites)
+            && are_pairs_within_the_usual(&prepared);
+        match Choice::begin(&self.settings, self.seed, &prepared, nested)? {
             Some(choice) => {
                 let choice = Box::new(choice);
                 self.state = State::Choosing { prepared, choice };
@@ -142,7 +149,12 @@ impl Unpsl {
         let judges = u32::try_from(judges).unwrap_or(u32::MAX);
         self.state = State::Assessing {
             assessing: Box::new(Assessing {
-                model: Best::new(learned, &self.settings, (self.classes, judges)),
+                model: Best::new(
+                    learned,
+                    Arc::clone(&self.of_folds),
+                    &self.settings,
+                    (self.classes, judges),
+                ),
             }),
             assessment: None,
             prepared,
@@ -212,6 +224,7 @@ impl MethodStages for Unpsl {
                     self.settings = chosen.settings;
                     self.selection = chosen.rows;
                     self.chosen_folds = Some(chosen.folds);
+                    self.of_folds = chosen.of_folds;
                     self.learn(prepared, closed.notes)?;
                 }
             }
@@ -258,6 +271,7 @@ impl MethodStages for Unpsl {
             selection: self.selection.clone(),
             folds: self.validated_folds(),
             judges: self.validating_sites(),
+            nested: self.validated_folds() > 0 && !self.of_folds.is_empty(),
             features: self.prepared().map_or(Vec::new(), features),
             dropped: standardisation.map_or(Vec::new(), |known| known.dropped().to_vec()),
             metric: fit

@@ -17,12 +17,17 @@ use similarity::learn::unpsl::accelerated::{Place, Search, SearchSettings, Sever
 use similarity::numeric::seed::Seed;
 use std::sync::Arc;
 
-/// lambda_1 among the patients of all `folds` but one: the sum goes over so many fewer pairs.
-pub(super) fn of_fold(lambda: f64, loss: Loss, folds: u32) -> f64 {
+/// lambda_1 among the patients of all `folds` but so many: the sum goes over so many fewer pairs.
+pub(super) fn of_folds(lambda: f64, loss: Loss, (folds, left_out): (u32, u32)) -> f64 {
     match loss {
         Loss::Mean => lambda,
-        Loss::Sum => lambda * (1.0 - 1.0 / f64::from(folds)).powi(2),
+        Loss::Sum => lambda * (1.0 - f64::from(left_out) / f64::from(folds)).powi(2),
     }
+}
+
+/// The same among those of all but one.
+pub(super) fn of_fold(lambda: f64, loss: Loss, folds: u32) -> f64 {
+    of_folds(lambda, loss, (folds, 1))
 }
 
 /// The searches under way, or over.
@@ -88,10 +93,7 @@ impl FoldSearches {
             Some(relative) => search.relative(relative),
             None => search,
         };
-        let part = |fold| Part {
-            form: objective.form,
-            fold: Some(fold),
-        };
+        let part = |fold| Part::without(objective.form, fold);
         let problems = (0..folds).map(|fold| (part(fold), vec![search.clone()]));
         let problems = problems.collect();
         let rounds = UnpslSettings::VALIDATION_ROUNDS_MAX;
@@ -161,12 +163,14 @@ impl FoldSearches {
         problems: std::ops::Range<usize>,
         cell: usize,
     ) -> Option<Vec<Array2<f64>>> {
-        let metric = |problem: usize| {
-            let best = self.several.search(Place { problem, cell }).best();
-            let selected = best.iter().any(|entry| *entry != 0.0);
-            selected.then(|| best.clone())
-        };
-        problems.map(metric).collect()
+        let selected = |metric: &Array2<f64>| metric.iter().any(|entry| *entry != 0.0);
+        let metrics = problems.map(|problem| Some(self.metric(problem, cell)).filter(selected));
+        metrics.collect()
+    }
+
+    /// The best metric of search number `cell` of a problem.
+    pub(super) fn metric(&self, problem: usize, cell: usize) -> Array2<f64> {
+        self.several.search(Place { problem, cell }).best().clone()
     }
 
     /// The mean over so many `problems` of lambda_1 of search number `cell`.

@@ -20,7 +20,8 @@ pub(super) fn largest(
     all.extend(settings.largest_derivatives(cohort, settings.metrics_together()));
     all.push(message::Answer::Unpsl(contribution(settings, cohort)));
     let votes = settings.selection.as_ref().map(|selection| {
-        let one = vec![Some(HeldOutVotes::default()); selection.neighbours.len()];
+        let sums = selection.sums_each(settings.nests());
+        let one = vec![Some(HeldOutVotes::default()); sums];
         let metrics = usize::try_from(selection.metrics()).unwrap_or(usize::MAX);
         message::Answer::Unpsl(Answer::Validated(vec![one; metrics]))
     });
@@ -35,12 +36,19 @@ pub(super) fn largest(
     };
     let tables = Tables {
         neighbours,
+        of_folds: neighbours,
         classes: cohort.outcome.kind.classes().len(),
         has_weights: true,
         is_validated: settings.validated_folds() > 0,
         is_of_pairs: settings.supervision.wants_judgements(),
     };
-    all.push(message::Answer::Assessed(tables.blank()));
+    // Of a nested choice the tables of folds have the bins of a share.
+    let of_folds = settings.nests().then_some(Tables {
+        of_folds: 0,
+        ..tables
+    });
+    let tables = of_folds.into_iter().chain([tables]);
+    all.extend(tables.map(|tables| message::Answer::Assessed(tables.blank())));
     all
 }
 
@@ -97,7 +105,7 @@ impl UnpslSettings {
     pub fn metrics_together(&self) -> u64 {
         let folds = u64::from(self.folds().unwrap_or(0));
         match (&self.selection, self.is_accelerated()) {
-            (Some(selection), true) => folds * selection.metrics(),
+            (Some(selection), true) => (folds + self.twos()) * selection.metrics(),
             (None, accelerated) => folds + u64::from(accelerated),
             // The questions that lead ADMM alone.
             (Some(_), false) => 1,

@@ -150,13 +150,18 @@ pub(super) fn is_within_the_usual(
     let active = UnpslSettings::is_wide(features).then_some(rows.as_slice());
     let entries = Differentiating::entries(active, features, rank);
     let of_folds = entries.saturating_mul(folds as usize);
+    of_folds <= VALIDATION_ENTRIES_MAX && are_pairs_within_the_usual(prepared)
+}
+
+/// Whether pairs are.
+pub(super) fn are_pairs_within_the_usual(prepared: &Prepared) -> bool {
     // Where pairs are drawn, the search for neighbours still looks at all: at least so many.
     let Totals {
         patients, sites, ..
     } = prepared.totals;
     let looked_at = patients.saturating_mul(patients) / (2 * sites.max(1));
     let pairs = prepared.totals.pairs.total().max(looked_at);
-    of_folds <= VALIDATION_ENTRIES_MAX && pairs <= VALIDATION_PAIRS_MAX
+    pairs <= VALIDATION_PAIRS_MAX
 }
 
 impl Asking for Learning {

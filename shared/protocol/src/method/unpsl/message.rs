@@ -8,6 +8,7 @@ use privacy::Disclosure;
 use privacy::sums::{Number, Summand};
 use privacy::{Content, HeldOutVotes};
 pub use similarity::learn::unpsl::Form;
+pub use similarity::learn::unpsl::selection::two_folds;
 use similarity::learn::unpsl::{SiteDerivatives, ThresholdDerivatives};
 pub use similarity::numeric::admm::{DualStep, MIXED_MAX, UpdateProducts};
 use std::sync::Arc;
@@ -42,13 +43,35 @@ pub struct Part {
     pub form: Form,
     /// The fold of the cross-validation that is left out, from 0; none where all patients take part.
     pub fold: Option<u32>,
+    /// Another fold that is left out as well.
+    pub other: Option<u32>,
 }
 
 impl Part {
     /// Of all patients.
     #[must_use]
     pub fn whole(form: Form) -> Self {
-        Self { form, fold: None }
+        Self {
+            form,
+            fold: None,
+            other: None,
+        }
+    }
+
+    /// Of all but one fold.
+    #[must_use]
+    pub fn without(form: Form, fold: u32) -> Self {
+        let fold = Some(fold);
+        Self {
+            fold,
+            ..Self::whole(form)
+        }
+    }
+
+    /// The folds that are left out.
+    #[must_use]
+    pub fn left_out(self) -> Vec<u32> {
+        self.fold.into_iter().chain(self.other).collect()
     }
 }
 
@@ -94,10 +117,13 @@ pub enum Centre {
 /// Candidates of a cross-validation, to be judged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Validating {
-    /// W, d x m: of each candidate one a fold that was left out when it was fitted, one candidate after the other.
+    /// W, d x m: of each candidate one a fold that was left out when it was fitted, and of a nested choice one for [`two_folds`] each,
+    /// one candidate after the other.
     pub models: Arc<Vec<Array2<f64>>>,
-    /// Folds, and so models of one candidate.
+    /// Folds.
     pub folds: u32,
+    /// Whether settings are chosen for each fold without its patients.
+    pub nested: bool,
     /// Numbers of neighbours.
     pub neighbours: Vec<u32>,
 }
@@ -115,6 +141,28 @@ pub struct Finishing {
     pub folds: Arc<Vec<Array2<f64>>>,
     /// Sites whose held-out patients judge.
     pub judges: u32,
+    /// What was chosen for each fold without its patients; empty where all folds have the settings of the whole.
+    pub chosen: Arc<Vec<FoldChoice>>,
+}
+
+/// Settings of one fold of a validation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FoldChoice {
+    /// What its metric was learned by.
+    pub form: Form,
+    /// Neighbours.
+    pub neighbours: u32,
+}
+
+impl Finishing {
+    /// The settings of a fold.
+    #[must_use]
+    pub fn of_fold(&self, fold: usize) -> FoldChoice {
+        self.chosen.get(fold).copied().unwrap_or(FoldChoice {
+            form: self.form,
+            neighbours: self.neighbours,
+        })
+    }
 }
 
 /// What a site answers.
@@ -124,8 +172,8 @@ pub enum Answer {
     Derivatives(Vec<Derivatives>),
     /// A local update.
     Contribution(Contribution),
-    /// Held-out patients over all folds: how each candidate serves them, one per number of neighbours; none where
-    /// withheld.
+    /// Held-out patients over all folds: how each candidate serves them, one per number of neighbours; of a nested choice then the same over
+    /// the other folds of each. None where withheld.
     Validated(Vec<Vec<Option<HeldOutVotes>>>),
 }
 
@@ -271,10 +319,28 @@ impl Contribution {
 }
 
 impl Validating {
+    /// Models of one candidate.
+    #[must_use]
+    pub fn models_each(&self) -> usize {
+        let of_two = if self.nested {
+            two_folds(self.folds).count()
+        } else {
+            0
+        };
+        (self.folds as usize + of_two).max(1)
+    }
+
     /// Candidates to be judged.
     #[must_use]
     pub fn candidates(&self) -> usize {
-        self.models.len() / (self.folds.max(1) as usize)
+        self.models.len() / self.models_each()
+    }
+
+    /// Sums of votes on each candidate: over all folds, and of a nested choice over the others of each fold.
+    #[must_use]
+    pub fn sums_each(&self) -> usize {
+        let of_folds = if self.nested { self.folds as usize } else { 0 };
+        self.neighbours.len() * (1 + of_folds)
     }
 }
 
@@ -288,12 +354,16 @@ impl Question for Request {
         }
     }
 
-    /// The rounds that its answer costs: one a metric.
+    /// The rounds that its answer costs: one a metric, or a metric of every fold.
     fn rounds(&self) -> u64 {
         match self {
             Self::Differentiate(asked) => asked.metrics.len() as u64,
             Self::Round(_) => 1,
-            Self::Validate(validating) => validating.candidates() as u64,
+            Self::Validate(validating) => validating
+                .models
+                .len()
+                .div_ceil(validating.folds.max(1) as usize)
+                as u64,
             Self::Finish(_) => 0,
         }
     }

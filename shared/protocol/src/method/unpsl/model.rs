@@ -21,6 +21,8 @@ pub struct Model {
     pub folds: u32,
     /// Sites whose patients judge it.
     pub judges: u32,
+    /// Whether the settings of each fold were chosen without its patients.
+    pub nested: bool,
     /// One a row of the metric.
     pub features: Vec<FeatureResult>,
     /// Constant rows that standardisation dropped.

@@ -1,12 +1,13 @@
 //! Choosing the form, lambda_1, the rank and the number of neighbours across the federation.
 //!
-//! Folds lie inside each site. For every form, rank, lambda_1 and fold a metric is learned among the other folds' patients; then each
+//! Folds lie inside each site. A nested choice is made for each fold anew, by metrics that were learned without it and another one: it
+//! chooses among what those say of the other's patients. For every form, rank, lambda_1 and fold a metric is learned among the other folds' patients; then each
 //! site counts, over its folds, how often the held-out
 //! patients are classified right, and adds up the log loss of their neighbours' shares. Only sums over all sites are known. The lowest mean
 //! log loss is chosen: accuracy says little where few patients have the outcome.
 
-use super::folds::{FoldSearches, of_fold};
-use super::message::{Answer, Request, Validating};
+use super::folds::{FoldSearches, of_fold, of_folds};
+use super::message::{Answer, FoldChoice, Request, Validating, two_folds};
 use super::model::SelectionRow;
 use super::settings::{SelectionSettings, UnpslSettings, form_name};
 use crate::checks::unexpected;
@@ -36,6 +37,10 @@ pub(super) struct Selection {
     next: PathPoint,
     /// By metric, fold; a path that has reached W = 0 ends.
     models: Vec<Arc<Vec<Array2<f64>>>>,
+    /// Each two folds of a nested choice.
+    two: Vec<[u32; 2]>,
+    /// By metric, two folds.
+    inner: Vec<Vec<Array2<f64>>>,
     /// Metrics that were fitted in every fold, in the order in which sites are asked to judge them.
     whole: Vec<usize>,
     /// How each of them did at all sites: by metric, number of neighbours.
@@ -71,13 +76,15 @@ pub(super) struct Chosen {
     pub(super) form: Form,
     pub(super) candidate: Candidate,
     pub(super) rows: Vec<SelectionRow>,
-    /// Its metrics, one a fold, learnt without that fold's patients.
+    /// Its metrics, one a fold, learnt without that fold's patients; of a nested choice those that were chosen for each.
     pub(super) models: Arc<Vec<Array2<f64>>>,
+    /// What was chosen for each fold; empty where the choice is not nested.
+    pub(super) of_folds: Arc<Vec<FoldChoice>>,
 }
 
 impl Selection {
-    /// A choice among the candidates of `settings`, where all sites have `pairs` pairs.
-    pub(super) fn new(settings: &UnpslSettings, pairs: u64) -> Option<Self> {
+    /// A choice among the candidates of `settings`, where all sites have `pairs` pairs; `nested` for the held-out figures.
+    pub(super) fn new(settings: &UnpslSettings, pairs: u64, nested: bool) -> Option<Self> {
         let selection = settings.selection.clone()?;
         let is_relative = selection.is_path_usual() && settings.is_accelerated();
         let lambdas = match is_relative {
@@ -87,6 +94,11 @@ impl Selection {
         let cells: Vec<Cell> = cells(&selection, &lambdas);
         Some(Self {
             models: vec![Arc::default(); cells.len()],
+            inner: vec![Vec::new(); cells.len()],
+            two: match nested {
+                true => two_folds(selection.folds).collect(),
+                false => Vec::new(),
+            },
             cells,
             lambdas: lambdas.len(),
             is_relative: is_relative || settings.relative_lambda().is_some(),
@@ -122,14 +134,16 @@ impl Selection {
         &self.settings.form
     }
 
-    /// Folds of the cross-validation.
-    pub(super) fn folds(&self) -> u32 {
-        self.settings.folds
+    /// What is left out of each problem of one form: every fold, then each two of a nested choice.
+    pub(super) fn left_out(&self) -> impl Iterator<Item = (u32, Option<u32>)> + '_ {
+        let one = (0..self.settings.folds).map(|fold| (fold, None));
+        let two = self.two.iter().map(|[one, other]| (*one, Some(*other)));
+        one.chain(two)
     }
 
-    /// lambda_1 among the patients of all folds but one: the sum goes over so many fewer pairs.
-    pub(super) fn scaled(&self, lambda: f64, loss: Loss) -> f64 {
-        of_fold(lambda, loss, self.settings.folds)
+    /// lambda_1 among the patients of all folds but so many: the sum goes over so many fewer pairs.
+    pub(super) fn scaled(&self, lambda: f64, loss: Loss, left_out: u32) -> f64 {
+        of_folds(lambda, loss, (self.settings.folds, left_out))
     }
 
     /// Whether no metric of a usual path has a selected feature in every fold.
@@ -143,7 +157,8 @@ impl Selection {
         let of_form = self.cells.len() / self.settings.form.len().max(1);
         for (index, models) in self.models.iter_mut().enumerate() {
             let (form, cell) = (index / of_form, index % of_form);
-            let problems = form * folds..(form + 1) * folds;
+            let first = form * (folds + self.two.len());
+            let problems = first..first + folds;
             if self.is_relative {
                 let of_all = of_fold(1.0, loss, self.settings.folds);
                 self.cells[index].lambda_sparsity =
@@ -152,6 +167,8 @@ impl Selection {
             if let Some(found) = searches.metrics(problems, cell) {
                 *models = Arc::new(found);
                 self.whole.push(index);
+                let two = (0..self.two.len()).map(|two| first + folds + two);
+                self.inner[index] = two.map(|problem| searches.metric(problem, cell)).collect();
             }
         }
         self.next.path = self.cells.len();
@@ -193,9 +210,17 @@ impl Selection {
         )
     }
 
-    /// Numbers of neighbours that each metric is judged with.
-    pub(super) fn neighbours(&self) -> usize {
-        self.settings.neighbours.len()
+    /// Sums of votes on each metric.
+    pub(super) fn sums(&self) -> usize {
+        self.settings.sums_each(self.is_nested())
+    }
+
+    fn is_nested(&self) -> bool {
+        !self.two.is_empty()
+    }
+
+    fn models_of(&self, metric: usize) -> impl Iterator<Item = &Array2<f64>> {
+        self.models[metric].iter().chain(&self.inner[metric])
     }
 
     /// What the sites are to judge next, as many metrics as one question may hold; none once all are judged.
@@ -204,10 +229,11 @@ impl Selection {
         if asked.is_empty() {
             return None;
         }
-        let models = asked.iter().flat_map(|metric| self.models[*metric].iter());
+        let models = asked.iter().flat_map(|metric| self.models_of(*metric));
         Some(message::Request::Unpsl(Request::Validate(Validating {
             models: Arc::new(models.cloned().collect()),
             folds: self.settings.folds,
+            nested: self.is_nested(),
             neighbours: self.settings.neighbours.clone(),
         })))
     }
@@ -221,7 +247,7 @@ impl Selection {
         let left = &self.whole[self.scored.len()..];
         let mut entries = 0;
         let fits = |metric: &&usize| {
-            entries += self.models[**metric].iter().map(Array2::len).sum::<usize>();
+            entries += self.models_of(**metric).map(Array2::len).sum::<usize>();
             entries <= BATCH_ENTRIES_MAX
         };
         let count = left.iter().take_while(fits).count();
@@ -243,56 +269,88 @@ impl Selection {
         Ok(())
     }
 
-    /// The best candidate.
+    /// The best candidate, and of a nested choice the best for each fold.
     pub(super) fn choose(&self) -> Result<Chosen, Failure> {
-        let mut scores: Vec<(Form, CandidateScore)> = Vec::new();
-        for (metric, scored) in self.whole.iter().zip(&self.scored) {
+        let scores = self.scores(0, |_| true);
+        let Some(best) = self.best(&scores) else {
+            let text = "no metric of the path has a selected feature in every fold; name smaller values of \
+                 lambda_sparsity";
+            return Err(Failure::new(Code::Selection, text));
+        };
+        let (form, candidate) = (best.form, best.score.candidate);
+        let row = |of: &Scored| SelectionRow {
+            form: of.form,
+            lambda_sparsity: of.score.candidate.lambda_sparsity,
+            rank: count(of.score.candidate.rank),
+            neighbours: count(of.score.candidate.neighbours),
+            right: of.score.score.counts.right,
+            wrong: of.score.score.counts.wrong,
+            // No sum over patients is published to its last digit.
+            log_loss: (of.score.score.mean_log_loss() * 1e4).round() / 1e4,
+            chosen: (of.form, of.score.candidate) == (form, candidate),
+        };
+        let rows = scores.iter().map(row).collect();
+        let nested = self.is_nested().then(|| self.of_folds()).flatten();
+        let (models, of_folds) = match nested {
+            Some((models, of_folds)) => (Arc::new(models), of_folds),
+            None => (Arc::clone(&self.models[best.metric]), Vec::new()),
+        };
+        Ok(Chosen {
+            form,
+            candidate,
+            models,
+            of_folds: Arc::new(of_folds),
+            rows,
+        })
+    }
+
+    /// For each fold what is best by metrics that were learned without it, and the metric of these settings that was learned without it
+    /// alone. None where no metric keeps a feature without some fold and each other one.
+    fn of_folds(&self) -> Option<(Vec<Array2<f64>>, Vec<FoldChoice>)> {
+        let of_fold = |fold: u32| {
+            let is_selected = |metric: &Array2<f64>| metric.iter().any(|entry| *entry != 0.0);
+            let keeps = |metric: usize| {
+                let inner = self.two.iter().zip(&self.inner[metric]);
+                let mut without = inner.filter(|(two, _)| two.contains(&fold));
+                without.all(|(_, inner)| is_selected(inner))
+            };
+            let best = self.best(&self.scores(1 + fold as usize, keeps))?;
+            let chosen = FoldChoice {
+                form: best.form,
+                neighbours: count(best.score.candidate.neighbours),
+            };
+            let model = self.models[best.metric].get(fold as usize)?;
+            Some((model.clone(), chosen))
+        };
+        (0..self.settings.folds).map(of_fold).collect()
+    }
+
+    /// How the metrics that are `wanted` did with each number of neighbours, by the sums number `place`: 0 of all folds, then of the others of
+    /// each.
+    fn scores(&self, place: usize, wanted: impl Fn(usize) -> bool) -> Vec<Scored> {
+        let mut scores = Vec::new();
+        let judged = self.whole.iter().zip(&self.scored);
+        for (metric, scored) in judged.filter(|(metric, _)| wanted(**metric)) {
             let cell = self.cells[*metric];
-            for (neighbours, sum) in self.settings.neighbours.iter().zip(scored) {
+            let neighbours = &self.settings.neighbours;
+            let own = scored.iter().skip(place * neighbours.len());
+            for (neighbours, score) in neighbours.iter().zip(own) {
                 let candidate = Candidate {
                     lambda_sparsity: cell.lambda_sparsity,
                     rank: cell.rank,
                     neighbours: *neighbours as usize,
                 };
-                let score_of = CandidateScore {
-                    candidate,
-                    score: *sum,
-                };
-                scores.push((cell.form, score_of));
+                scores.push(Scored {
+                    metric: *metric,
+                    form: cell.form,
+                    score: CandidateScore {
+                        candidate,
+                        score: *score,
+                    },
+                });
             }
         }
-        let Some((form, candidate)) = self.best(&scores) else {
-            let text = "no metric of the path has a selected feature in every fold; name smaller values of \
-                 lambda_sparsity";
-            return Err(Failure::new(Code::Selection, text));
-        };
-        let row = |(of, one): &(Form, CandidateScore)| SelectionRow {
-            form: *of,
-            lambda_sparsity: one.candidate.lambda_sparsity,
-            rank: count(one.candidate.rank),
-            neighbours: count(one.candidate.neighbours),
-            right: one.score.counts.right,
-            wrong: one.score.counts.wrong,
-            // No sum over patients is published to its last digit.
-            log_loss: (one.score.mean_log_loss() * 1e4).round() / 1e4,
-            chosen: (*of, one.candidate) == (form, candidate),
-        };
-        let is_chosen = |index: &&usize| {
-            let cell = self.cells[**index];
-            cell.form == form
-                && cell.rank == candidate.rank
-                && cell
-                    .lambda_sparsity
-                    .total_cmp(&candidate.lambda_sparsity)
-                    .is_eq()
-        };
-        let models = self.whole.iter().find(is_chosen);
-        Ok(Chosen {
-            form,
-            candidate,
-            models: models.map_or_else(Arc::default, |index| Arc::clone(&self.models[*index])),
-            rows: scores.iter().map(row).collect(),
-        })
+        scores
     }
 
     /// What of the forms was chosen, and what the other would have had; empty where there is one.
@@ -316,25 +374,31 @@ impl Selection {
     }
 
     /// The best of the best of each form; of equals the one that the job names first.
-    fn best(&self, scores: &[(Form, CandidateScore)]) -> Option<(Form, Candidate)> {
+    fn best(&self, scores: &[Scored]) -> Option<Scored> {
         let of_form = |form: &Form| {
-            let own: Vec<CandidateScore> = scores
-                .iter()
-                .filter(|(of, _)| of == form)
-                .map(|(_, score)| *score)
-                .collect();
-            best(&own, Merit::LogLoss).map(|best| (*form, best))
+            let own = || scores.iter().filter(|one| one.form == *form);
+            let scores: Vec<CandidateScore> = own().map(|one| one.score).collect();
+            let best = best(&scores, Merit::LogLoss)?;
+            own().find(|one| one.score == best).copied()
         };
         let all = self.settings.form.iter().filter_map(of_form);
-        let more =
-            |best: (Form, CandidateScore), other: (Form, CandidateScore)| match Merit::LogLoss
-                .order(&other.1.score, &best.1.score)
-            {
-                Ordering::Greater => other,
-                Ordering::Less | Ordering::Equal => best,
-            };
-        all.reduce(more).map(|(form, best)| (form, best.candidate))
+        let more = |best: Scored, other: Scored| match Merit::LogLoss
+            .order(&other.score.score, &best.score.score)
+        {
+            Ordering::Greater => other,
+            Ordering::Less | Ordering::Equal => best,
+        };
+        all.reduce(more)
     }
+}
+
+/// How a metric did with some number of neighbours.
+#[derive(Debug, Clone, Copy)]
+struct Scored {
+    /// Its number.
+    metric: usize,
+    form: Form,
+    score: CandidateScore,
 }
 
 /// All combinations: by form, then by rank, then by lambda_1.
@@ -364,3 +428,7 @@ fn score(own: HeldOutVotes) -> VoteScore {
         log_loss,
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;

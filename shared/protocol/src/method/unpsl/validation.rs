@@ -1,7 +1,8 @@
-//! `validation`: the procedure of the job judged by patients whom it has not seen. Folds lie inside each site; of each a metric is
+//! `validation`: the procedure of the job judged by patients that it has not seen. Folds lie inside each site; of each a metric is
 //! learnt without its patients, and these are classified by their nearest among the others of their site.
 
 use super::folds::of_fold;
+use super::message::two_folds;
 use super::settings::UnpslSettings;
 use crate::document::{Section, narrow};
 use crate::limits::{FOLDS_MAX, VALIDATION_FOLDS};
@@ -31,6 +32,34 @@ impl UnpslSettings {
         match (&self.selection, self.folds()) {
             (None, Some(folds)) => u64::from(folds) * u64::from(Self::VALIDATION_ROUNDS_MAX),
             (Some(_), _) | (None, None) => 0,
+        }
+    }
+
+    /// Whether the settings are chosen for each fold of the validation without its patients, where every site's folds are large enough.
+    #[must_use]
+    pub fn nests(&self) -> bool {
+        // Without two folds of two nobody is left.
+        let is_of_three = self.selection.as_ref().is_some_and(|own| own.folds > 2);
+        is_of_three && self.is_accelerated() && self.validation != Validation::None
+    }
+
+    /// Each two folds of a nested choice: metrics are learned without their patients as well.
+    pub(super) fn twos(&self) -> u64 {
+        match &self.selection {
+            Some(selection) if self.nests() => two_folds(selection.folds).count() as u64,
+            Some(_) | None => 0,
+        }
+    }
+
+    /// Rounds of a nested choice at most, beside those of the choice itself: of two folds at a time.
+    #[must_use]
+    pub fn nested_rounds(&self) -> u64 {
+        match &self.selection {
+            Some(selection) if self.nests() => {
+                let rounds = selection.rounds(self.consensus);
+                (rounds * u64::from(selection.folds - 1)).div_ceil(2)
+            }
+            Some(_) | None => 0,
         }
     }
 
@@ -68,11 +97,14 @@ impl UnpslSettings {
     #[must_use]
     pub fn parts(&self) -> (u64, Option<ValidationFacts>) {
         let folds = u64::from(self.folds().unwrap_or(1));
+        let facts = |left_out, rounds| ValidationFacts {
+            folds,
+            left_out,
+            rounds,
+        };
         match (&self.selection, self.validation) {
-            (None, Validation::Usual) => {
-                let rounds = self.validation_rounds();
-                (1, Some(ValidationFacts { folds, rounds }))
-            }
+            (None, Validation::Usual) => (1, Some(facts(1, self.validation_rounds()))),
+            (Some(_), _) if self.nests() => (folds, Some(facts(2, self.nested_rounds()))),
             _ => (folds, None),
         }
     }

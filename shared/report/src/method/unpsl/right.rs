@@ -38,16 +38,14 @@ fn of_held_out(result: &RunResult, model: &Model, scores: &Scores) -> Markup {
         p {
             "On held-out patients (" (model.folds) " folds"
             @if (model.judges as usize) < result.sites.len() { ", at " (model.judges) " of " (result.sites.len()) " sites" }
-            ") the " (scores.neighbours) " nearest at the same site predict the class with "
+            ") the " (nearest(scores.neighbours)) " at the same site predict the class with "
             b { "accuracy " (of_hundred_within(scores.accuracy.unwrap_or(0.0), seldom_beyond(scores))) }
             " (" (scores.wrong) " of " (scores.patients) " wrong)"
             (compared(result, Judged::HeldOut))
             ". Balanced accuracy is " (share(scores.balanced_accuracy))
             @if let Some(area) = scores.auc { ", and AUC " (share(Some(area))) }
             "."
-            @if !model.selection.is_empty() {
-                " The settings were chosen by the same folds, so these figures are slightly optimistic."
-            }
+            (chosen_by(model))
         }
     }
 }
@@ -60,6 +58,27 @@ fn held_out_pairs(result: &RunResult) -> Option<&EvaluationCounts> {
         .iter()
         .flat_map(|all| &all.validation);
     all.find(|counts| counts.rule == PAIRS_RULE)
+}
+
+/// So many neighbours, or as many as were chosen for each fold.
+fn nearest(neighbours: u32) -> String {
+    match neighbours {
+        0 => "nearest".to_owned(),
+        some => format!("{some} nearest"),
+    }
+}
+
+/// By whom the settings of a validation were chosen.
+fn chosen_by(model: &Model) -> &'static str {
+    match (model.selection.is_empty(), model.nested) {
+        (true, _) => "",
+        (false, true) => {
+            " The settings of each fold were chosen by the other folds alone (nested cross-validation)."
+        }
+        (false, false) => {
+            " The settings were chosen by the same folds, so these figures are slightly optimistic."
+        }
+    }
 }
 
 /// Judged pairs whose two patients are held out together.
@@ -155,12 +174,6 @@ pub(super) fn wording(result: &RunResult) -> Wording {
 /// The same of patients whom the metric was learned without.
 pub(super) fn held_out_wording(result: &RunResult, model: &Model) -> Wording {
     let all = wording(result);
-    let chosen = match model.selection.is_empty() {
-        true => "",
-        false => {
-            " The settings were chosen by the same folds, so these figures are slightly optimistic."
-        }
-    };
     let pairs = match held_out_pairs(result) {
         Some(_) => " Pairs are judged ones of two patients of one fold.",
         None => "",
@@ -171,8 +184,9 @@ pub(super) fn held_out_wording(result: &RunResult, model: &Model) -> Wording {
             "Each site's patients lie in {} folds. For each fold all sites learned a metric without its patients, with the \
              same settings. Then the nearest other patients of its site voted for the class of each patient of the fold. \
              Euclidean distance was judged on the same folds. Means and standard deviations are of all patients; no \
-             class enters them.{pairs}{chosen} {}",
+             class enters them.{pairs}{} {}",
             model.folds,
+            chosen_by(model),
             steps(result),
         )),
         on: "held out",

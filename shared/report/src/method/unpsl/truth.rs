@@ -65,6 +65,7 @@ mod tests {
             selection: Vec::new(),
             folds: 0,
             judges: 0,
+            nested: false,
             features: rows.iter().map(feature).collect(),
             dropped: Vec::new(),
             metric: Some(Array2::from_shape_fn((rows.len(), 1), |(row, _)| {

@@ -20,7 +20,7 @@ use crate::judge::votes::VoteScore;
 use crate::numeric::linear_algebra::product;
 use crate::numeric::seed::Seed;
 use crate::uses::neighbours::{EvaluateError, NeighbourRule, neighbours};
-pub use folds::{Folds, Split, in_steps};
+pub use folds::{Folds, Split, in_steps, two_folds};
 use path::fit_paths;
 pub use path::{feature_strengths, fit_path, lambda_max, lambda_path};
 
@@ -296,6 +296,37 @@ pub fn cross_validated_scores(
         let counts = held_out_scores(metric, &training, &held_out, rule, neighbour_counts)?;
         let places = sums.iter_mut().zip(&counts);
         places.for_each(|(sum, more)| sum.merge(more));
+    }
+    Ok(sums)
+}
+
+/// For each fold, [`held_out_scores`] of the patients of all other folds, by one W for each of [`two_folds`], learned without the patients of
+/// both: by fold, then by number of neighbours. What is chosen by the scores of a fold has seen nothing of its patients.
+///
+/// # Errors
+/// [`EvaluateError`].
+///
+/// # Panics
+/// Where a W has another number of rows than patients have features.
+pub fn nested_scores(
+    patients: &Classified,
+    folds: &Folds,
+    metrics: &[ArrayView2<f64>],
+    rule: NeighbourRule,
+    neighbour_counts: &[usize],
+) -> Result<Vec<VoteScore>, EvaluateError> {
+    let count = neighbour_counts.len();
+    let mut sums = vec![VoteScore::default(); folds.count() * count];
+    let of_two = two_folds(u32::try_from(folds.count()).unwrap_or(u32::MAX));
+    for ([one, other], metric) in of_two.zip(metrics) {
+        let training = patients.part(&folds.without(&[one, other]));
+        for (unseen, judged) in [(one, other), (other, one)] {
+            let held_out = patients.part(&folds.split(judged as usize).held_out);
+            let (training, held_out) = (training.view(), held_out.view());
+            let scores = held_out_scores(metric, &training, &held_out, rule, neighbour_counts)?;
+            let places = sums.iter_mut().skip(unseen as usize * count).zip(&scores);
+            places.for_each(|(sum, more)| sum.merge(more));
+        }
     }
     Ok(sums)
 }

@@ -15,7 +15,8 @@ use proptest::prelude::*;
 use prost::Message;
 use protocol::message::ToCoordinator;
 use protocol::message::unpsl::{
-    Centre, Derivatives, Differentiating, DualStep, Finishing, Form, Part, Round, Validating,
+    Centre, Derivatives, Differentiating, DualStep, Finishing, FoldChoice, Form, Part, Round,
+    Validating,
 };
 use protocol::message::{Answer, Request, ToSite, unpsl};
 use protocol::method::Model;
@@ -36,6 +37,7 @@ fn finishing(consensus: Array2<f64>) -> ToSite {
         neighbours: 5,
         folds: Arc::default(),
         judges: 0,
+        chosen: Arc::default(),
     }))
 }
 
@@ -55,8 +57,8 @@ fn every_request_is_what_googles_protobuf_writes_and_reads_back_from_it() {
         penalty: 1.5,
         tolerance: 1e-3,
         part: Part {
-            form: Form::Distance,
             fold: Some(0),
+            ..Part::whole(Form::Distance)
         },
     };
     let certificate = Round {
@@ -82,10 +84,7 @@ fn every_request_is_what_googles_protobuf_writes_and_reads_back_from_it() {
         metrics: Arc::new(vec![array![[0.5], [-0.5]], array![[0.25], [-0.25]]]),
         parts: vec![
             Part::whole(Form::InnerProduct),
-            Part {
-                form: Form::Distance,
-                fold: Some(0),
-            },
+            Part::without(Form::Distance, 0),
         ],
         rows: Arc::new(vec![None; 2]),
     };
@@ -97,6 +96,7 @@ fn every_request_is_what_googles_protobuf_writes_and_reads_back_from_it() {
     let validating = Validating {
         models: Arc::new(vec![array![[0.5], [-0.5]], array![[0.25], [-0.25]]]),
         folds: 2,
+        nested: false,
         neighbours: vec![1, 5],
     };
     let with_folds = Finishing {
@@ -105,6 +105,7 @@ fn every_request_is_what_googles_protobuf_writes_and_reads_back_from_it() {
         neighbours: 5,
         folds: Arc::new(vec![array![[0.5, 0.25]], array![[1.0, 2.0]]]),
         judges: 3,
+        chosen: Arc::default(),
     };
     requests_are_golden(vec![
         ("round", asked(unpsl::Request::Round(round))),
@@ -153,6 +154,7 @@ fn metric() -> model::Model {
         certificate: Some(0.125),
         folds: 5,
         judges: 3,
+        nested: false,
         rounds: vec![RoundRow {
             round: 1,
             objective: None,
@@ -227,7 +229,10 @@ fn part(fold: Option<u32>) -> Part {
         0 => Form::InnerProduct,
         _ => Form::Distance,
     };
-    Part { form, fold }
+    Part {
+        fold,
+        ..Part::whole(form)
+    }
 }
 
 fn requests() -> impl Strategy<Value = unpsl::Request> {
@@ -267,12 +272,13 @@ fn requests() -> impl Strategy<Value = unpsl::Request> {
         ),
         (
             proptest::collection::vec(matrix(), 0..4),
-            any::<u32>(),
+            0..20_u32,
             proptest::collection::vec(any::<u32>(), 0..4)
         )
             .prop_map(
                 |(models, folds, neighbours)| unpsl::Request::Validate(Validating {
                     models: Arc::new(models),
+                    nested: folds % 2 == 1,
                     folds,
                     neighbours
                 })
@@ -289,6 +295,10 @@ fn requests() -> impl Strategy<Value = unpsl::Request> {
                     neighbours,
                     folds: Arc::new(folds),
                     judges: 2,
+                    chosen: Arc::new(vec![FoldChoice {
+                        form: part(Some(neighbours)).form,
+                        neighbours,
+                    }]),
                 })
             ),
     ]
@@ -322,6 +332,7 @@ fn finish(shape: pb::MatrixShape, chunks: &[MatrixChunk]) -> Result<ToSite, Wire
         form: 1,
         folds: Vec::new(),
         judges: 0,
+        chosen: Vec::new(),
     };
     let request = Some(pb::unpsl_request::Request::Finish(finish));
     let request = Some(pb::ask::Request::Unpsl(pb::UnpslRequest { request }));

@@ -24,6 +24,11 @@ pub struct Split {
     pub held_out: Vec<usize>,
 }
 
+/// Each two of so many folds, the smaller number first.
+pub fn two_folds(folds: u32) -> impl Iterator<Item = [u32; 2]> {
+    (0..folds).flat_map(|other| (0..other).map(move |one| [one, other]))
+}
+
 /// The patients of each class, in an order that is drawn.
 fn shuffled(classes: &Array1<u32>, mut stream: ChaCha8Rng, mut of_class: impl FnMut(&[usize])) {
     let mut order: Vec<usize> = (0..classes.len()).collect();
@@ -121,6 +126,17 @@ impl Folds {
     #[must_use]
     pub fn count(&self) -> usize {
         self.count
+    }
+
+    /// The rows of all folds but these.
+    #[must_use]
+    pub fn without(&self, left_out: &[u32]) -> Vec<usize> {
+        let is_left = |patient: &usize| {
+            left_out
+                .iter()
+                .all(|fold| *fold as usize != self.fold_of[*patient])
+        };
+        (0..self.fold_of.len()).filter(is_left).collect()
     }
 
     /// The rows to learn from and the rows to classify, with `fold` (from 0) held out.
