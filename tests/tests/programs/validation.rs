@@ -161,6 +161,32 @@ fn a_validation_leaves_the_metric_and_its_rounds_as_they_are() {
     }
 }
 
+/// Of a list the run takes what it would take without a validation; each fold has its own choice.
+#[test]
+fn settings_of_a_list_are_chosen_for_each_fold_without_its_patients() {
+    let home = home();
+    let list = "lambda_sparsity = [0.003, 0.01, 0.1, 0.2]\nneighbours = [3, 9, 25]";
+    let job = JOB.replace("lambda_sparsity = 0.01", list);
+    let nested = simulated(&home, &job, "nested", &["--policy", "open.toml"]);
+    let without = format!("{job}validation = \"none\"\n");
+    let none = simulated(&home, &without, "none", &["--policy", "open.toml"]);
+    assert_eq!(nested["selection"], none["selection"]);
+    let metric = |out: &str| fs::read(home.join(out).join("metric.npy")).unwrap();
+    assert_eq!(metric("nested"), metric("none"));
+    let validation = &nested["validation"];
+    assert_eq!(validation["folds"], 5);
+    assert_eq!(validation["settings_were_chosen_by_these"], false);
+    for rule in RULES {
+        let told = of_rule(&validation["scores"], rule);
+        assert_eq!(told["patients"], 223);
+        assert_eq!(told["neighbours"], 0, "as many for all");
+        println!("{rule}: AUC {}", told["auc"]);
+    }
+    let page = fs::read_to_string(home.join("nested/report.html")).unwrap();
+    assert!(page.contains("chosen by the other folds alone (nested cross-validation)"));
+    assert!(!page.contains("so these figures are slightly optimistic"));
+}
+
 #[test]
 fn plain_admm_and_local_runs_are_validated_as_well() {
     let home = home();
