@@ -266,7 +266,7 @@ fn a_nested_choice_is_that_of_scikit_learn() {
     for (strength, weights) in json["weights"].as_array().unwrap().iter().enumerate() {
         let metric = |weights: &Value| Array2::from_diag(&Array1::from(numbers(weights)));
         let metrics: Vec<Array2<f64>> = weights.as_array().unwrap().iter().map(metric).collect();
-        let metrics: Vec<_> = metrics.iter().map(Array2::view).collect();
+        let metrics: Vec<_> = metrics.iter().map(|metric| metric.view()).collect();
         let patients = Classified {
             patients: x.view(),
             classes: &classes,
