@@ -65,6 +65,7 @@ fn converged(run: &str) -> RunResult {
             selection: Vec::new(),
             folds: 0,
             judges: 0,
+            nested: false,
             features: Vec::new(),
             dropped: Vec::new(),
             metric: None,
