@@ -108,7 +108,7 @@ fn what_counts_otherwise_than_the_job_says_is_told_in_full_and_stops_nothing() {
     for wanted in [
         "To review; a run goes on with the site's own rule:",
         "column \"chol\", lines 2, 3, 4: found a number outside of the job's range, wanted 0 to 1000 mg/dl; \
-         site.toml has no range, so it is a value",
+         site.toml has no range, so the nearer end counts",
         "column \"grade\", lines 6, 9: found a level that few patients hold, wanted levels in site.toml, or at least 10 patients; \
          it counts as missing",
     ] {

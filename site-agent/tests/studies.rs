@@ -219,3 +219,41 @@ fn data_that_does_not_fit_one_outcome_is_refused_with_its_rows() {
     );
     assert!(!problems.contains("-11"), "{problems}");
 }
+
+/// The study's card reads the features of all patients: what it could not read is never approved.
+#[test]
+fn a_level_that_enough_patients_of_all_outcomes_hold_is_refused_though_few_of_each_do() {
+    let folder = tempfile::tempdir().unwrap();
+    patients(folder.path());
+    let path = folder.path().join("patients.csv");
+    let table = fs::read_to_string(&path).unwrap();
+    let lines = table.lines().enumerate().map(|(patient, line)| {
+        let has_one = patient > 0 && patient < 40 && (patient % 7 == 0 || patient % 5 == 0);
+        let levels = ["low", "mid", "high"].into_iter().filter(|_| has_one);
+        levels.fold(line.to_owned(), |line, level| line.replace(level, "worst"))
+    });
+    fs::write(&path, lines.collect::<Vec<_>>().join("\n")).unwrap();
+    let source = config(
+        folder.path(),
+        "kind = 'csv'\npath = 'patients.csv'\npatient = 'id'\n",
+        "",
+    );
+    let (one, other) = (job(JOB), of_days());
+    for (jobs, fits) in [
+        (&[&one][..], true),
+        (&[&other], true),
+        (&[&one, &other], false),
+    ] {
+        let freezing = Freezing {
+            source: &source,
+            cohorts: jobs.iter().map(|job| (*job.cohort).clone()).collect(),
+            gridded: HashSet::new(),
+            cell_min: 10,
+        };
+        let read = freezing.read(&mut |_| ());
+        assert_eq!(read.is_ok(), fits, "{read:?}");
+        if let Err(problems) = read {
+            assert!(problems.to_string().contains("grade"), "{problems}");
+        }
+    }
+}

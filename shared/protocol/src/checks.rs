@@ -53,6 +53,32 @@ pub(crate) fn within<'c>(
     )
 }
 
+/// The sum and the sum of squares of so many numbers within a range.
+#[allow(clippy::cast_precision_loss)] // counts of patients
+pub(crate) fn sums(
+    patients: u64,
+    [sum, squares]: [f64; 2],
+    range: Option<(f64, f64)>,
+) -> Result<(), Failure> {
+    numbers([&sum, &squares])?;
+    let patients = patients as f64;
+    // Cauchy and Schwarz.
+    let is_spread = squares >= 0.0 && sum * sum <= patients * squares * (1.0 + ROUNDING);
+    let is_within = range.is_none_or(|(low, high)| {
+        let slack = ROUNDING * (low.abs() + high.abs());
+        let room = patients * slack;
+        // (x - low)(high - x) is not below 0.
+        let most = (low + high) * sum - patients * low * high;
+        (low * patients - room..=high * patients + room).contains(&sum)
+            && squares <= most + room * (low.abs() + high.abs())
+    });
+    ensure(
+        is_spread && is_within,
+        "sums that no patients have",
+        "sums over its patients",
+    )
+}
+
 /// A count of patients or of pairs.
 pub(crate) fn count(found: u64) -> Result<(), Failure> {
     let wanted = format!("at most {COUNT_MAX} patients or pairs");
@@ -172,15 +198,11 @@ pub(crate) fn numbers<'n>(numbers: impl IntoIterator<Item = &'n f64>) -> Result<
     ensure(usable, "a number beyond all bounds", &wanted)
 }
 
-/// A histogram a grid.
-pub(crate) fn histograms(
-    found: &[ColumnHistogram],
-    grids: impl ExactSizeIterator<Item = Grid>,
-    patients: u64,
-) -> Result<(), Failure> {
+/// A histogram of those who have a value, for each grid with their number.
+pub(crate) fn histograms(found: &[ColumnHistogram], grids: &[(Grid, u64)]) -> Result<(), Failure> {
     length("histograms", found.len(), grids.len())?;
     let mut found = found.iter().zip(grids);
-    found.try_for_each(|(found, grid)| histogram(found, grid, patients))
+    found.try_for_each(|(found, (grid, patients))| histogram(found, *grid, *patients))
 }
 
 /// A histogram on `grid` of some of the patients: groups that tile it, or none at all.
@@ -201,4 +223,44 @@ fn histogram(histogram: &ColumnHistogram, grid: Grid, patients: u64) -> Result<(
         "groups of patients",
     )?;
     within(counts, patients)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_within_a_range_have_sums_that_others_cannot_have() {
+        let range = Some((-2.0, 6.0));
+        for seed in 0..200_u32 {
+            let value = |row: u32| 2.0 + 4.0 * (f64::from(row * (seed + 1)) * 12.9898).sin();
+            let values: Vec<f64> = (0..1 + seed % 40).map(value).collect();
+            let sum: f64 = values.iter().sum();
+            let squares: f64 = values.iter().map(|value| value * value).sum();
+            let patients = values.len() as u64;
+            assert!(sums(patients, [sum, squares], range).is_ok(), "{seed}");
+            let count = f64::from(1 + seed % 40);
+            for (sum, squares) in [
+                (-2.01 * count, squares.max(5.0 * count)),
+                (sum, sum * sum / count - 0.01),
+                // As far apart as two ends of the range, and further.
+                (sum, 4.0 * sum + 12.01 * count),
+            ] {
+                assert!(sums(patients, [sum, squares], range).is_err(), "{seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_histogram_has_no_more_values_than_patients_who_have_one() {
+        let grid = Grid::new(0.0, 1.0, 2).unwrap();
+        let found = ColumnHistogram {
+            ends: vec![1, 2],
+            counts: vec![3, 4],
+        };
+        for (present, fits) in [(7, true), (6, false)] {
+            let judged = histograms(std::slice::from_ref(&found), &[(grid, present)]);
+            assert_eq!(judged.is_ok(), fits);
+        }
+    }
 }

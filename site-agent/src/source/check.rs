@@ -1,16 +1,16 @@
 //! `data check`: what a job would find at this site, told to the people there.
 
 use super::dictionary::Dictionary;
+use super::intake::Intake;
 use super::problem::{CohortProblem, CohortProblems};
 use super::summary::{ColumnSummary, Content};
 use super::survey::Survey;
 use super::terms::Terms;
-use super::{Freezing, Judged, gridded, gridded_of_study};
+use super::{Freezing, FrozenTable, Judged, gridded};
 use crate::config::SourceConfig;
 use crate::method::{self, Wants};
 use protocol::cohort::{FeatureKind, OutcomeKind};
 use protocol::job::Job;
-use protocol::study::Study;
 use std::fmt;
 
 /// What a job would find. Its text is a table of columns, then every problem.
@@ -28,14 +28,29 @@ pub struct DataCheck {
 /// Reads the source as a run of `job` would at a site whose policy has this `cell_min`.
 #[must_use]
 pub fn check(source: &SourceConfig, job: &Job, cell_min: u64) -> DataCheck {
+    let terms = Terms::Site { cell_min };
     let survey = Survey::new(source, job);
-    let reading = super::read(
-        source,
-        job,
-        Terms::Site { cell_min },
-        Some(survey),
-        &mut |_| {},
-    );
+    let freezing = wants_pairs(job).then(|| freezing(source, job, cell_min));
+    // Where rows do not come to a table, what is wrong is said of the source.
+    let recorded = freezing.and_then(|freezing| {
+        let wanted = freezing.wanted().map(|mut names| {
+            names.extend(survey.source_columns().map(str::to_owned));
+            names
+        });
+        let table = freezing.record(wanted, &mut |_| ()).ok()?;
+        Some((freezing, table))
+    });
+    let mut unheard = |_| ();
+    let reading = match &recorded {
+        Some((_, table)) => {
+            let cohort = (&*job.cohort, &gridded(job));
+            let intake = Intake::new(source, cohort, terms, super::called(source), &mut unheard);
+            let mut intake = intake.with_survey(Some(survey));
+            table.feed(&mut intake);
+            intake.finish()
+        }
+        None => super::read(source, job, terms, Some(survey), &mut unheard),
+    };
     // Of a source that gave no row, a table would only say that all is missing.
     let read = reading.summaries.iter().filter(|_| reading.rows > 0);
     let lines = read.map(|summary| Line::new(summary, job)).collect();
@@ -43,7 +58,9 @@ pub fn check(source: &SourceConfig, job: &Job, cell_min: u64) -> DataCheck {
         Some(problem) => vec![problem],
         None => reading.problems.problems().to_vec(),
     };
-    problems.extend(of_pairs(source, job, cell_min));
+    if wants_pairs(job) {
+        problems.extend(of_pairs(source, recorded));
+    }
     DataCheck {
         rows: reading.rows,
         left_out: reading.left_out,
@@ -60,28 +77,39 @@ pub fn check(source: &SourceConfig, job: &Job, cell_min: u64) -> DataCheck {
     }
 }
 
-/// What is wrong with the judged pairs that the job's study has, as approval would say it.
-fn of_pairs(source: &SourceConfig, job: &Job, cell_min: u64) -> Vec<CohortProblem> {
+/// Whether the job learns from pairs that physicians have judged.
+fn wants_pairs(job: &Job) -> bool {
     match method::wants(job) {
-        Wants::Cohort | Wants::Enrolled => return Vec::new(),
-        Wants::Judged => {}
+        Wants::Cohort | Wants::Enrolled => false,
+        Wants::Judged => true,
     }
+}
+
+/// What the job's study would freeze.
+fn freezing<'s>(source: &'s SourceConfig, job: &Job, cell_min: u64) -> Freezing<'s> {
+    match &job.study {
+        Some(study) => Freezing::of_study(source, study, cell_min),
+        None => Freezing {
+            source,
+            cohorts: vec![(*job.cohort).clone()],
+            gridded: gridded(job),
+            cell_min,
+        },
+    }
+}
+
+/// What is wrong with the judged pairs of these rows, as approval would say it.
+fn of_pairs(
+    source: &SourceConfig,
+    recorded: Option<(Freezing<'_>, FrozenTable)>,
+) -> Vec<CohortProblem> {
     let judged = match Judged::of_site(source) {
         Ok(judged) => judged,
         Err(problems) => return problems.problems().to_vec(),
     };
-    let of_study = |study: &Study| {
-        let outcomes = study.outcomes.iter();
-        outcomes.map(|outcome| study.cohort(outcome)).collect()
-    };
-    let freezing = Freezing {
-        source,
-        cohorts: (job.study.as_deref()).map_or_else(|| vec![(*job.cohort).clone()], of_study),
-        gridded: (job.study.as_deref()).map_or_else(|| gridded(job), gridded_of_study),
-        cell_min,
-    };
     // What does not fit of the table is said of the table.
-    let Ok(frozen) = freezing.read(&mut |_| ()) else {
+    let frozen = recorded.and_then(|(freezing, table)| freezing.freeze(table).ok());
+    let Some(frozen) = frozen else {
         return Vec::new();
     };
     let found = judged.check(&frozen.table.identifiers(source));

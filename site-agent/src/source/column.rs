@@ -291,7 +291,7 @@ impl ColumnReader {
                 }
                 (Fault::BeyondJob, _) => {
                     format!(
-                        "an age from 0 to {AGE_MAX} years; site.toml has no range, so it is a value"
+                        "an age from 0 to {AGE_MAX} years; site.toml has no range, so the nearer end counts"
                     )
                 }
                 _ => format!("a date as {}", format.as_str()),
@@ -303,7 +303,7 @@ impl ColumnReader {
             (Fault::BeyondJob, Kind::Number(kind)) => {
                 let (low, high) = kind.asked.unwrap_or_default();
                 format!(
-                    "{low} to {high}{}; site.toml has no range, so it is a value",
+                    "{low} to {high}{}; site.toml has no range, so the nearer end counts",
                     self.unit(" ")
                 )
             }

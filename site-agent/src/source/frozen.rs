@@ -6,11 +6,12 @@ use super::field::Field;
 use super::intake::Intake;
 use super::outcome::retain;
 use super::terms::Terms;
-use super::{CohortProblems, ReadProgress, SiteCohort, read_source};
+use super::{CohortProblem, CohortProblems, ReadProgress, SiteCohort, read_source};
 use crate::config::SourceConfig;
 use fields::Fields;
-use protocol::cohort::CohortSpecification;
+use protocol::cohort::{CohortSpecification, Feature};
 use protocol::job::Job;
+use protocol::study::Study;
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
@@ -57,7 +58,19 @@ pub struct FrozenPatients {
     pub with_outcome: Vec<Vec<usize>>,
 }
 
-impl Freezing<'_> {
+impl<'s> Freezing<'s> {
+    /// What a study wants of a source at a site whose policy has this `cell_min`.
+    #[must_use]
+    pub fn of_study(source: &'s SourceConfig, study: &Study, cell_min: u64) -> Self {
+        let outcomes = study.outcomes.iter();
+        Self {
+            source,
+            cohorts: outcomes.map(|outcome| study.cohort(outcome)).collect(),
+            gridded: super::gridded_of_study(study),
+            cell_min,
+        }
+    }
+
     /// Reads the source once, and keeps the rows of patients who have at least one outcome.
     ///
     /// # Errors
@@ -66,21 +79,34 @@ impl Freezing<'_> {
         &self,
         progress: &mut dyn FnMut(ReadProgress),
     ) -> Result<FrozenPatients, CohortProblems> {
+        self.freeze(self.record(self.wanted(), progress)?)
+    }
+
+    /// All rows of the source, of these columns alone; of all where there is none.
+    pub(super) fn record(
+        &self,
+        wanted: Option<HashSet<String>>,
+        progress: &mut dyn FnMut(ReadProgress),
+    ) -> Result<FrozenTable, CohortProblems> {
         let Some(first) = self.cohorts.first() else {
             return Err(CohortProblems::new(Vec::new()));
         };
-        let mut intake = self.intake(first, progress);
-        intake.record(Recorder::new(self.wanted()));
+        let mut intake = self.intake(first, &self.gridded, progress);
+        intake.record(Recorder::new(wanted));
         read_source(self.source, &mut intake);
-        let mut table = intake.into_table()?;
+        intake.into_table()
+    }
+
+    /// Of all rows of the source those of patients who have at least one outcome.
+    pub(super) fn freeze(&self, mut table: FrozenTable) -> Result<FrozenPatients, CohortProblems> {
         let mut has_outcome = vec![false; table.rows.len()];
         for cohort in &self.cohorts {
-            let alone = CohortSpecification {
-                outcome: cohort.outcome.clone(),
-                features: Vec::new(),
-            };
             let mut unheard = |_| ();
-            let mut intake = self.intake(&alone, &mut unheard);
+            let mut intake = self.intake(
+                &with_features(cohort, |_| false),
+                &HashSet::new(),
+                &mut unheard,
+            );
             table.feed(&mut intake);
             for place in intake.places_with_outcome() {
                 has_outcome[place] = true;
@@ -95,34 +121,47 @@ impl Freezing<'_> {
     }
 
     /// The names of the columns that it wants; none where it wants all.
-    fn wanted(&self) -> Option<HashSet<String>> {
+    pub(super) fn wanted(&self) -> Option<HashSet<String>> {
         // Where the site names no patients, it knows them by their whole rows.
         self.source.patient.as_ref()?;
         let names = self.cohorts.iter().map(|cohort| {
             let mut unheard = |_| ();
-            self.intake(cohort, &mut unheard).needed().into_names()
+            self.intake(cohort, &self.gridded, &mut unheard)
+                .needed()
+                .into_names()
         });
         let names: Option<Vec<HashSet<String>>> = names.collect();
         Some(names?.into_iter().flatten().collect())
     }
 
-    /// Whether the rows fit every cohort, and which of them each is of.
+    /// Whether the rows fit every cohort, and which of them each is of. The features are read once, of all patients, as the study's card
+    /// reads them; with each outcome again only those of which codes count as missing if enough of its patients have them.
     fn judge(&self, table: &FrozenTable) -> Result<Vec<Vec<usize>>, CohortProblems> {
-        let mut problems = Vec::new();
+        let mut problems: Vec<CohortProblem> = Vec::new();
+        let mut note = |found: &CohortProblems| {
+            for problem in found.problems() {
+                if !problems.contains(problem) {
+                    problems.push(problem.clone());
+                }
+            }
+        };
+        let mut unheard = |_| ();
+        if let Some(first) = self.cohorts.first() {
+            let all = with_features(first, |feature| feature.missing.is_empty());
+            let mut intake = self
+                .intake(&all, &self.gridded_of(first, &all), &mut unheard)
+                .of_queries();
+            table.feed(&mut intake);
+            note(&intake.into_problems());
+        }
         let mut places = Vec::new();
         for cohort in &self.cohorts {
-            let mut unheard = |_| ();
-            let mut intake = self.intake(cohort, &mut unheard);
+            let own = with_features(cohort, |feature| !feature.missing.is_empty());
+            let mut intake = self.intake(&own, &self.gridded_of(cohort, &own), &mut unheard);
             table.feed(&mut intake);
             match intake.into_outcome() {
                 Ok((known, _)) => places.push(known),
-                Err(found) => {
-                    for problem in found.problems() {
-                        if !problems.contains(problem) {
-                            problems.push(problem.clone());
-                        }
-                    }
-                }
+                Err(found) => note(&found),
             }
         }
         match problems.is_empty() {
@@ -131,21 +170,44 @@ impl Freezing<'_> {
         }
     }
 
+    /// The places, among the features of a part, of those that are counted on grids.
+    fn gridded_of(
+        &self,
+        whole: &CohortSpecification,
+        part: &CohortSpecification,
+    ) -> HashSet<usize> {
+        let is_gridded = |name: &str| {
+            let mut places = whole.features.iter().enumerate();
+            places.any(|(place, one)| one.name == name && self.gridded.contains(&place))
+        };
+        let features = part.features.iter().enumerate();
+        let gridded = features.filter(|(_, feature)| is_gridded(&feature.name));
+        gridded.map(|(place, _)| place).collect()
+    }
+
     fn intake<'p>(
         &self,
         cohort: &CohortSpecification,
+        gridded: &HashSet<usize>,
         progress: &'p mut dyn FnMut(ReadProgress),
     ) -> Intake<'p> {
         let source = self.source;
         let cell_min = self.cell_min;
         let terms = Terms::Site { cell_min };
-        Intake::new(
-            source,
-            (cohort, &self.gridded),
-            terms,
-            super::called(source),
-            progress,
-        )
+        let called = super::called(source);
+        Intake::new(source, (cohort, gridded), terms, called, progress)
+    }
+}
+
+/// A cohort with some of its features.
+fn with_features(
+    cohort: &CohortSpecification,
+    is_wanted: impl Fn(&Feature) -> bool,
+) -> CohortSpecification {
+    let features = cohort.features.iter().filter(|one| is_wanted(one));
+    CohortSpecification {
+        outcome: cohort.outcome.clone(),
+        features: features.cloned().collect(),
     }
 }
 
@@ -224,17 +286,9 @@ impl FrozenTable {
 
     /// Reads all rows into `intake`, as their source would.
     pub(super) fn feed(&self, intake: &mut Intake<'_>) {
-        let needed = intake.needed();
-        let kept: Vec<usize> = (0..self.names.len())
-            .filter(|index| needed.has(&self.names[*index]))
-            .collect();
-        let names: Vec<String> = kept
-            .iter()
-            .map(|index| self.names[*index].clone())
-            .collect();
-        let layout = intake.layout(&names);
+        let layout = intake.layout(&self.names);
         intake.batch(&self.rows, &layout, |column, row| {
-            self.columns[kept[column]].field(row)
+            self.columns[column].field(row)
         });
     }
 

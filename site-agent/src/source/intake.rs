@@ -148,6 +148,13 @@ impl<'p> Intake<'p> {
         }
     }
 
+    /// What was wrong.
+    pub(super) fn into_problems(mut self) -> CohortProblems {
+        self.settle();
+        self.collect_problems();
+        CohortProblems::new(self.problems)
+    }
+
     /// The places of the rows of patients who have an outcome.
     pub(super) fn places_with_outcome(mut self) -> Vec<usize> {
         let left_out = self.settle();

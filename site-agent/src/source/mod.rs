@@ -35,7 +35,7 @@ mod value;
 
 pub use check::{DataCheck, check};
 pub use dictionary::Dictionary;
-pub(crate) use enrolled::gridded as gridded_of_study;
+use enrolled::gridded as gridded_of_study;
 pub use enrolled::{Enrolled, KnownOutcome, read_enrolled};
 pub use frozen::{Freezing, FrozenPatients, FrozenTable};
 pub use judged::Judged;

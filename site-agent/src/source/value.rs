@@ -8,6 +8,7 @@ use super::problem::Fault;
 use super::terms::Terms;
 use crate::config::{ColumnMapping, DateFormat, DecimalMark, DeclaredRange, SourceConfig};
 use protocol::cohort::{Feature, FeatureKind, Transform, age, is_plausible};
+use protocol::limits::AGE_MAX;
 use time::Date;
 
 /// How a field of a column is read.
@@ -152,7 +153,7 @@ impl Kind {
                     return Ok(Read::implausible());
                 }
                 Ok(Read {
-                    value: Some(age),
+                    value: Some(age.clamp(0.0, AGE_MAX)),
                     remark: beyond.then_some(Fault::BeyondJob),
                 })
             }
@@ -186,8 +187,9 @@ impl NumberKind {
         }
         // Within its own range, a site's value is beyond the job's by rounding only.
         let remark = beyond && self.declared.is_none();
+        let nearest = |(low, high): (f64, f64)| number.clamp(low, high);
         Ok(Read {
-            value: Some(number),
+            value: Some(self.asked.map_or(number, nearest)),
             remark: remark.then_some(Fault::BeyondJob),
         })
     }

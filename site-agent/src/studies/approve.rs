@@ -105,16 +105,7 @@ pub fn approve(asked: &StudyApprove, now: Timestamp) -> Result<SignedApproval, S
     let known = all(&config.folder, &config.site)?;
     judge(&config, &study, &known, now, asked.confirm_units)?;
     let cell_min = config.policy.rules().cell_min;
-    let freezing = Freezing {
-        source: &config.source,
-        cohorts: study
-            .outcomes
-            .iter()
-            .map(|outcome| study.cohort(outcome))
-            .collect(),
-        gridded: source::gridded_of_study(&study),
-        cell_min,
-    };
+    let freezing = Freezing::of_study(&config.source, &study, cell_min);
     let FrozenPatients {
         table,
         with_outcome,

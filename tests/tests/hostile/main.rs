@@ -7,6 +7,7 @@ mod books;
 mod cluster;
 mod coordinator;
 mod histograms;
+mod impossible;
 mod jobs;
 mod judged;
 mod labels;

@@ -70,7 +70,7 @@ fn keys(folder: &Path, digest: &str) -> SiteKeys {
 }
 
 /// Has west add to its covered answers what `added` says to a question, and sign that.
-fn liar(
+pub(crate) fn liar(
     court: &mut Court,
     mut added: impl FnMut(&Request, &Reply<Answer>) -> Option<Words> + 'static,
 ) {
@@ -278,7 +278,7 @@ fn a_hospital_that_asks_for_steep_coefficients_reads_no_row_and_uses_up_no_run()
 }
 
 /// The run ended by a sum that patients cannot have, and every hospital has noted that nothing came of it.
-fn must_be_void(court: &Court) {
+pub(crate) fn must_be_void(court: &Court) {
     let Some(Ending::Failed(failure)) = court.run.ending() else {
         panic!("{:?}", court.run.ending());
     };

@@ -20,7 +20,7 @@ use protocol::failure::{Code, Failure};
 use protocol::job::Job;
 use protocol::limits::PATIENCE;
 use protocol::message::unpsl::{self, Centre, Contribution, Derivatives, Round};
-use protocol::message::{Answer, ColumnMoments, Request, SiteMoments, Summary};
+use protocol::message::{Answer, ColumnMoments, PairCounts, Request, SiteMoments, Summary};
 use protocol::method::unpsl::settings::ConsensusMethod;
 use protocol::method::{Method, Model};
 use protocol::progress::Ending;
@@ -329,12 +329,18 @@ fn a_sum_that_no_patients_have_ends_the_run() {
 type Change = fn(&mut Derivatives);
 
 /// What a hospital adds to the sums of derivatives, and what the run then says.
-const DERIVATIVES: [(Change, &str); 5] = [
-    (|own| own.objective += 1e4, "an objective at W = 0"),
+const DERIVATIVES: [(Change, &str); 8] = [
+    (
+        |own| own.objective += 1e4,
+        "an objective that no patients have",
+    ),
     (|own| own.objective -= 1e4, "an objective below 0"),
     (|own| own.threshold[0] -= 1e4, "a slope in the threshold"),
     (|own| own.threshold[1] += 1e4, "a slope in the threshold"),
     (|own| own.triangles[[1, 0]] -= 1e4, "a curvature below 0"),
+    (|own| own.triangles[[1, 0]] += 1e4, "a curvature that no"),
+    (|own| own.triangles[[1, 1]] += 1e4, "a curvature that no"),
+    (|own| own.triangles[[0, 1]] += 1e4, "a gradient that no"),
 ];
 
 #[test]
@@ -426,6 +432,14 @@ impl Played for Quadratics {
 
     fn patients(_: usize) -> u64 {
         60
+    }
+
+    /// So few that quadratics are possible sums of losses: each pair weighs much.
+    fn pairs(_: u64) -> PairCounts {
+        PairCounts {
+            similar: 1,
+            dissimilar: 1,
+        }
     }
 
     fn pretend(site: usize, request: &Request) -> Answer {

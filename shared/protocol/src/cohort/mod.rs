@@ -5,6 +5,7 @@ mod read;
 mod treatment;
 mod value;
 
+use crate::limits::AGE_MAX;
 pub use judgements::Judgements;
 pub(crate) use judgements::read as judgements;
 pub(crate) use read::{features, lines_alone, outcome};
@@ -122,6 +123,18 @@ pub enum FeatureKind {
 }
 
 impl FeatureKind {
+    /// What its numbers lie between at every site, before a logarithm; none of levels, or where the job does not say.
+    #[must_use]
+    pub fn range(&self) -> Option<(f64, f64)> {
+        match self {
+            Self::Numeric { range, .. } => *range,
+            Self::Age { .. } => Some((0.0, AGE_MAX)),
+            Self::Ordinal { levels } => Some((0.0, levels.len().saturating_sub(1) as f64)),
+            Self::Binary { .. } => Some((0.0, 1.0)),
+            Self::Categorical { .. } => None,
+        }
+    }
+
     /// Moments of a feature of this kind over nobody.
     pub(crate) fn blank(&self) -> ColumnMoments {
         match self {

@@ -79,6 +79,8 @@ pub(crate) struct Prepared {
     /// Of all sites, where they are pooled and the sites do not hear them.
     pub(crate) second_moments: Option<SecondMoments>,
     pub(crate) totals: Totals,
+    /// Of each row the sum of its squares over all patients, at most.
+    pub(crate) squares: Vec<f64>,
     /// Patients of all sites together.
     pub(crate) patients: u64,
     /// What all patients together miss.
@@ -182,7 +184,18 @@ impl<P: Preparable> Preparation<P> {
         standardisation: Standardisation,
         second_moments: Option<SecondMoments>,
     ) -> Turn<Prepared> {
+        let shares = preparing.within.iter().flatten();
+        let kept = shares.filter(|share| **share > 0.0);
+        let squares = standardisation.squares(&preparing.moments);
         Turn::Done(Prepared {
+            squares: match preparing.within {
+                Some(_) => squares
+                    .iter()
+                    .zip(kept)
+                    .map(|(all, share)| all * share)
+                    .collect(),
+                None => squares,
+            },
             standardisation,
             second_moments,
             totals: preparing.totals,
@@ -259,9 +272,7 @@ impl<P: Preparable> Asking for Preparation<P> {
                 judging::summary(summary, patients, self.wanted.pairs_max(patients))?;
                 length("features", columns.len(), self.cohort.features.len())?;
                 let mut columns = self.cohort.features.iter().zip(columns);
-                columns.try_for_each(|(feature, found)| {
-                    judging::moments(&feature.kind, found, patients)
-                })
+                columns.try_for_each(|(feature, found)| judging::moments(feature, found, patients))
             }
             (
                 Step::Prepare {

@@ -12,6 +12,7 @@
 mod candidate;
 mod centred;
 mod curved;
+mod squares;
 
 use candidate::{Candidate, candidates};
 use ndarray::{Array1, Array2};

@@ -12,7 +12,6 @@ use crate::studies::Lots;
 use ndarray::Array1;
 use protocol::cohort::{Feature, FeatureKind, GriddedColumn, OutcomeKind};
 use protocol::failure::Code;
-use protocol::limits::AGE_MAX;
 use protocol::message::card::{self as message, Counts, FeatureCounts, GroupCounts, Request, Sums};
 use protocol::message::{Answer, ColumnHistogram};
 use protocol::method::card::settings::{CardSettings, counted};
@@ -184,8 +183,7 @@ impl Tabulator {
             let Values::Numeric(values) = column.values.select(&rows) else {
                 return Err(Stop::other_method());
             };
-            let (low, high) = range(&self.settings.features[feature]);
-            sums_of(values.mapv(|value| value.clamp(low, high)))
+            sums_of(values)
         };
         let of_outcome = |(known, own): (&KnownOutcome, &protocol::study::StudyOutcome)| {
             let kept = |values: &Array1<f64>| -> Array1<f64> {
@@ -251,20 +249,6 @@ fn counts_of(feature: &Feature, values: &Values, rows: &[usize]) -> FeatureCount
         }
     }
     FeatureCounts { levels, missing }
-}
-
-/// The range to which a number is clipped.
-fn range(feature: &Feature) -> (f64, f64) {
-    match &feature.kind {
-        FeatureKind::Numeric {
-            range: Some(range), ..
-        } => *range,
-        FeatureKind::Age { .. } => (0.0, AGE_MAX),
-        FeatureKind::Numeric { range: None, .. }
-        | FeatureKind::Categorical { .. }
-        | FeatureKind::Ordinal { .. }
-        | FeatureKind::Binary { .. } => (f64::NEG_INFINITY, f64::INFINITY),
-    }
 }
 
 /// The sum and the sum of squares of the values present.

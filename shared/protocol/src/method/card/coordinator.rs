@@ -53,7 +53,10 @@ struct Spread<'c> {
     outcome: usize,
     columns: &'c Arc<Vec<u32>>,
     all: &'c Grids,
-    patients: u64,
+    /// Of each feature those who have a value.
+    present: Vec<u64>,
+    /// Those in the first group: of survival those with an event.
+    first: u64,
 }
 
 impl Card {
@@ -76,11 +79,18 @@ impl Card {
         let columns = counted.columns.get(outcome)?;
         let all = self.settings.grids.get(outcome)?;
         let groups = &counted.counts.groups[self.settings.groups_of(outcome)];
+        let present = |feature: usize| {
+            groups
+                .iter()
+                .map(|group| group.features[feature].present())
+                .sum()
+        };
         Some(Spread {
             outcome,
             columns,
             all,
-            patients: groups.iter().map(|group| group.patients).sum(),
+            present: (0..self.settings.features.len()).map(present).collect(),
+            first: groups.first().map_or(0, |group| group.patients),
         })
     }
 
@@ -115,6 +125,16 @@ impl Parts {
 impl Spread<'_> {
     fn grids(&self) -> Grids {
         self.all.chosen(self.columns)
+    }
+
+    /// Every grid, with those who have a value on it.
+    fn wanted(&self) -> Vec<(Grid, u64)> {
+        let grids = self.grids();
+        let columns = grids.columns.iter();
+        let columns = columns.map(|one| (one.grid, self.present[one.column]));
+        columns
+            .chain(grids.events.map(|grid| (grid, self.first)))
+            .collect()
     }
 }
 
@@ -219,11 +239,8 @@ impl Asking for Card {
 
     fn judge(&self, _: usize, _: u64, answer: &message::Answer) -> Result<(), Failure> {
         if let Some(next) = self.spreads() {
-            let grids: Vec<Grid> = next.grids().all().collect();
             return match answer {
-                message::Answer::Quantiles(found) => {
-                    histograms(found, grids.into_iter(), next.patients)
-                }
+                message::Answer::Quantiles(found) => histograms(found, &next.wanted()),
                 other => Err(unexpected(other, "histograms")),
             };
         }

@@ -3,11 +3,9 @@
 use super::coordinator::Parts;
 use super::message::{Answer, Counts, FeatureCounts, GroupCounts, Sums};
 use super::settings::{CardSettings, counted, levels};
-use crate::checks::{ROUNDING, count, ensure, length, numbers, unexpected};
-use crate::cohort::Grids;
-use crate::cohort::{Feature, FeatureKind, OutcomeKind};
+use crate::checks::{self, count, ensure, length, numbers, unexpected};
+use crate::cohort::{Feature, Grids, OutcomeKind};
 use crate::failure::Failure;
-use crate::limits::AGE_MAX;
 use crate::message;
 use crate::message::ColumnHistogram;
 
@@ -123,8 +121,8 @@ pub(super) fn sums(
     for (place, [sum, squares]) in places.iter().zip(&found.features) {
         let (group, feature) = at(settings, *place);
         let present = counts.groups[group].features[feature].present();
-        let range = range(&settings.features[feature]);
-        possible(present, [*sum, *squares], range)?;
+        let range = settings.features[feature].kind.range();
+        checks::sums(present, [*sum, *squares], range)?;
     }
     for (place, outcome) in settings.outcomes.iter().enumerate() {
         let own = &found.outcomes[place];
@@ -137,7 +135,9 @@ pub(super) fn sums(
                 numbers([time])?;
                 ensure(*time >= 0.0, "a time below 0", "a time at risk")?;
             }
-            (OutcomeKind::Numeric, [sum, squares]) => possible(patients, [*sum, *squares], None)?,
+            (OutcomeKind::Numeric, [sum, squares]) => {
+                checks::sums(patients, [*sum, *squares], None)?
+            }
             // Classes have no sums, and the others' length is judged above.
             (
                 OutcomeKind::Binary { .. }
@@ -155,40 +155,6 @@ pub(super) fn sums(
 pub(super) fn at(settings: &CardSettings, place: u32) -> (usize, usize) {
     let features = settings.features.len().max(1);
     (place as usize / features, place as usize % features)
-}
-
-/// The range that a number of the feature lies in.
-fn range(feature: &Feature) -> Option<(f64, f64)> {
-    match &feature.kind {
-        FeatureKind::Numeric { range, .. } => *range,
-        FeatureKind::Age { .. } => Some((0.0, AGE_MAX)),
-        FeatureKind::Categorical { .. }
-        | FeatureKind::Ordinal { .. }
-        | FeatureKind::Binary { .. } => None,
-    }
-}
-
-/// Whether so many numbers within a range can have this sum and these squares.
-#[allow(clippy::cast_precision_loss)] // counts of patients
-fn possible(
-    patients: u64,
-    [sum, squares]: [f64; 2],
-    range: Option<(f64, f64)>,
-) -> Result<(), Failure> {
-    numbers([&sum, &squares])?;
-    let patients = patients as f64;
-    let slack = |value: f64| ROUNDING * value.abs().max(f64::MIN_POSITIVE);
-    let is_spread = squares >= 0.0 && sum * sum <= patients * squares + slack(sum * sum);
-    let is_within = range.is_none_or(|(low, high)| {
-        let (low, high) = (low * patients, high * patients);
-        let slack = ROUNDING * (low.abs() + high.abs());
-        (low - slack..=high + slack).contains(&sum)
-    });
-    ensure(
-        is_spread && is_within,
-        "sums that no patients have",
-        "sums over its patients",
-    )
 }
 
 /// Nobody, in the shape of the counts.

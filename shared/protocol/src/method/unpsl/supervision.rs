@@ -100,6 +100,14 @@ impl Supervision {
         JUDGED_STEPS * share * objective.half_step(totals)
     }
 
+    /// As how many pairs of the outcome two patients count at most.
+    pub(super) fn times(self) -> f64 {
+        match self {
+            Self::Outcome | Self::Physician => 1.0,
+            Self::Both { times } => 1.0 + f64::from(times),
+        }
+    }
+
     /// Pairs that so many patients make at most, where `all` of them have a label by the outcome.
     pub(super) fn pairs_max(self, all: u64, patients: u64) -> u64 {
         let judged = patients.saturating_mul(patients.saturating_sub(1)) / 2;

@@ -1,10 +1,10 @@
 //! What a site may tell of its cohort before the rounds.
 
-use crate::checks::{ROUNDING, count, ensure, fault, length, numbers, within};
-use crate::cohort::FeatureKind;
+use crate::checks::{self, ROUNDING, count, ensure, fault, length, numbers, within};
+use crate::cohort::{Feature, FeatureKind};
 use crate::failure::Failure;
-use crate::limits::AGE_MAX;
 use crate::message::{ColumnMoments, PairCounts, SecondMoments, Summary};
+use similarity::cohort::logarithm;
 
 /// The patients that the site described, and pairs of them.
 pub(super) fn summary(summary: &Summary, patients: u64, pairs_max: u64) -> Result<(), Failure> {
@@ -69,10 +69,11 @@ pub(super) fn second_moments(
 
 /// Moments of one feature: counts of all patients, and sums that such values can have.
 pub(super) fn moments(
-    kind: &FeatureKind,
+    feature: &Feature,
     found: &ColumnMoments,
     patients: u64,
 ) -> Result<(), Failure> {
+    let kind = &feature.kind;
     match (kind, found) {
         (FeatureKind::Categorical { levels }, ColumnMoments::Categorical { counts, missing }) => {
             length("levels", counts.len(), levels.len())?;
@@ -91,28 +92,13 @@ pub(super) fn moments(
             },
         ) => {
             whole([count, missing], patients)?;
-            numbers([sum, sum_squares])?;
-            let largest = match kind {
-                FeatureKind::Ordinal { levels } => Some(levels.len().saturating_sub(1) as f64),
-                FeatureKind::Binary { .. } => Some(1.0),
-                FeatureKind::Age { .. } => Some(AGE_MAX),
-                FeatureKind::Numeric { .. } | FeatureKind::Categorical { .. } => None,
-            };
-            #[allow(clippy::cast_precision_loss)] // at most 2^40
-            let count = *count as f64;
-            let slack = 1.0 + ROUNDING;
-            // Cauchy and Schwarz; and codes and ages lie between 0 and their largest.
-            let is_possible = *sum_squares >= 0.0
-                && sum * sum <= count * sum_squares * slack + ROUNDING
-                && largest.is_none_or(|largest| {
-                    (-ROUNDING..=count * largest * slack + ROUNDING).contains(sum)
-                        && *sum_squares <= count * largest * largest * slack + ROUNDING
+            let range = kind
+                .range()
+                .map(|(low, high)| match feature.is_logarithm() {
+                    true => (logarithm(low), logarithm(high)),
+                    false => (low, high),
                 });
-            ensure(
-                is_possible,
-                "a sum that no patients have",
-                "sums over its patients",
-            )
+            checks::sums(*count, [*sum, *sum_squares], range)
         }
         (_, ColumnMoments::Numeric { .. } | ColumnMoments::Categorical { .. }) => Err(fault(
             "moments of another kind of feature",
