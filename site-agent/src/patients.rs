@@ -53,7 +53,11 @@ pub(crate) fn folder(path: &Path) -> io::Result<()> {
 }
 
 /// One outcome per patient, beside the patient's name.
-pub(crate) fn outcome_csv(patients: &Patients, outcome: &Outcome) -> io::Result<Vec<u8>> {
+pub(crate) fn outcome_csv(
+    patients: &Patients,
+    outcome: &Outcome,
+    unit: &str,
+) -> io::Result<Vec<u8>> {
     let mut table = csv::Writer::from_writer(Vec::new());
     match outcome {
         Outcome::Classes { codes, levels } => {
@@ -64,13 +68,18 @@ pub(crate) fn outcome_csv(patients: &Patients, outcome: &Outcome) -> io::Result<
             }
         }
         Outcome::Numeric(values) => {
-            table.write_record(["patient", "value"])?;
+            let value_in = match unit {
+                "" => "value".to_owned(),
+                unit => format!("value ({unit})"),
+            };
+            table.write_record(["patient", value_in.as_str()])?;
             for (row, value) in values.iter().enumerate() {
                 table.write_record([patients.name(row), value.to_string()])?;
             }
         }
         Outcome::Survival { time, event } => {
-            table.write_record(["patient", "time", "event"])?;
+            let time_in = format!("time ({unit})");
+            table.write_record(["patient", time_in.as_str(), "event"])?;
             for (row, (time, event)) in time.iter().zip(event).enumerate() {
                 let event = u8::from(*event).to_string();
                 table.write_record([patients.name(row), time.to_string(), event])?;

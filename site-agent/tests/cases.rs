@@ -151,7 +151,7 @@ fn every_case_says_what_made_it_near_and_the_parts_add_up() {
         .ask("similar", &["--patient", "north-0003", "-k", "3"])
         .unwrap();
     for words in [
-        "Their outcomes: ",
+        "class: ",
         "The whole cohort: ",
         "How unusual: farther from its 3 nearest",
         "first_1 ",
@@ -442,7 +442,14 @@ fn a_forest_compares_by_its_proximity_and_survival_is_drawn() {
     assert_eq!(lines.len(), 8);
     assert_eq!(
         lines[0][..6],
-        ["query", "rank", "patient", "distance", "time", "event"]
+        [
+            "query",
+            "rank",
+            "patient",
+            "distance",
+            "time (days)",
+            "with the event"
+        ]
     );
     let survival = &answer["queries"][0]["fared"]["survival"];
     let events: usize = lines[1..]
@@ -555,7 +562,7 @@ fn matches_are_taken_once_never_beyond_the_caliper_and_make_the_groups_alike() {
         )
         .unwrap();
     assert!(
-        text.contains("25 queries have 50 matches") && text.contains("Outcomes of the matches: "),
+        text.contains("25 queries have 50 matches") && text.contains("class of the matches: "),
         "{text}"
     );
     assert_eq!(table(&csv).len(), 51);

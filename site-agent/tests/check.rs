@@ -33,7 +33,7 @@ sex     categorical          1 (33.3 %)  \"F\" 1, \"M\" 1
 born    age                  1 (33.3 %)  60 to 69.67 years
 grade   ordinal               0 (0.0 %)  \"low\" to \"high\"
 smoker  binary               1 (33.3 %)  \"0\" to \"1\"
-num     outcome, binary       0 (0.0 %)  \"negative\" 1, \"positive\" 2
+num     outcome, binary       0 (0.0 %)  \"without the outcome\" 1, \"with the outcome\" 2
 
 The data fits the job.
 ";

@@ -41,7 +41,7 @@ fn groups_are_told_in_a_sentence_and_every_patient_has_one() {
             "group",
             "distance from medoid",
             "medoid",
-            "outcome"
+            "class"
         ]
     );
     assert_eq!(rows.len(), 151);
@@ -64,7 +64,7 @@ fn groups_are_told_in_a_sentence_and_every_patient_has_one() {
         sentence.contains("3 clusters") && sentence.contains("cluster 1 ("),
         "{sentence}"
     );
-    assert!(sentence.contains("% positive"), "{sentence}");
+    assert!(sentence.contains("% with the outcome"), "{sentence}");
     // The same again, and as text, whose first line it is.
     assert_eq!(answer, world.json("cluster", &words));
     let text = world.ask("cluster", &with_few(&["-k", "3"])).unwrap();

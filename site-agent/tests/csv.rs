@@ -277,6 +277,9 @@ fn missing_values_that_the_job_refuses_and_negative_logarithms_are_problems() {
 fn survival_takes_times_from_0_on_and_leaves_out_who_has_no_event_field() {
     let mut job = job(JOB);
     Arc::make_mut(&mut job.cohort).outcome = OutcomeSpecification {
+        label: "time".to_owned(),
+        unit: String::new(),
+        level_labels: Default::default(),
         range: None,
         column: "time".to_owned(),
         kind: OutcomeKind::Survival {

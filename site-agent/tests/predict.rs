@@ -44,10 +44,10 @@ fn classes_are_judged_by_held_out_patients_and_the_answer_comes_first() {
         rows[0],
         [
             "patient",
-            "outcome",
+            "class",
             "predicted",
-            "chance of negative",
-            "chance of positive"
+            "chance: without the outcome",
+            "chance: with the outcome"
         ]
     );
     assert_eq!(rows.len(), 151);
@@ -57,14 +57,14 @@ fn classes_are_judged_by_held_out_patients_and_the_answer_comes_first() {
     for row in &rows[1..] {
         let chances: Vec<f64> = row[3..].iter().map(|one| one.parse().unwrap()).collect();
         assert!((chances[0] + chances[1] - 1.0).abs() < 1e-9);
-        assert_eq!(row[2] == "positive", chances[1] > 0.5);
+        assert_eq!(row[2] == "with the outcome", chances[1] > 0.5);
     }
     // Concordance of all pairs of one patient of each class, counted.
     let chance = |class: &str| -> Vec<f64> {
         let own = rows[1..].iter().filter(|row| row[1] == class);
         own.map(|row| row[4].parse().unwrap()).collect()
     };
-    let (with, without) = (chance("positive"), chance("negative"));
+    let (with, without) = (chance("with the outcome"), chance("without the outcome"));
     let ordered: f64 = with
         .iter()
         .flat_map(|one| without.iter().map(move |other| (one, other)))
@@ -207,7 +207,7 @@ fn every_kernel_of_a_forest_predicts_or_says_why_not() {
     .unwrap();
     let text = world.ask("predict", &[]).unwrap();
     assert!(
-        text.contains("the forest may have seen the held-out patients"),
+        text.contains("the forest may have seen these patients"),
         "{text}"
     );
     assert!(

@@ -81,7 +81,7 @@ fn the_chance_of_each_of_three_classes_is_that_of_scikit_learn() {
         let class = class.unwrap()["class"].as_str().unwrap();
         let told = one["predicted"].as_str().unwrap();
         assert!(
-            told.starts_with(&format!("grade {class}, chance ")),
+            told.starts_with(&format!("grade: {class}, chance ")),
             "{told}"
         );
         for near in one["nearest"].as_array().unwrap() {
@@ -108,11 +108,11 @@ fn figures_of_three_classes_are_those_of_their_definitions() {
     let rows = table(&csv);
     let header = [
         "patient",
-        "outcome",
+        "grade",
         "predicted",
-        "chance of mild",
-        "chance of moderate",
-        "chance of severe",
+        "chance: mild",
+        "chance: moderate",
+        "chance: severe",
     ];
     assert_eq!(
         (&rows[0][..], rows.len()),
@@ -148,7 +148,7 @@ fn figures_of_three_classes_are_those_of_their_definitions() {
         answer["sentence"]
             .as_str()
             .unwrap()
-            .starts_with("Predicts the class with accuracy ")
+            .starts_with("Predicts grade with accuracy ")
     );
 }
 
@@ -167,7 +167,7 @@ fn a_class_of_fewer_patients_than_parts_stops_nothing() {
     let graded = graded(&few);
     let query = reference("classes_new.csv");
     let answer = predicted(&graded, &["--new", &query]);
-    assert_eq!(answer["held_out"], 150);
+    assert_eq!(answer["judged"], 150);
     for one in answer["new"].as_array().unwrap() {
         let chances = one["chances"].as_array().unwrap().iter();
         let sum: f64 = chances.map(|one| number(&one["chance"])).sum();

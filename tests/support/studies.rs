@@ -30,9 +30,7 @@ pub fn whole_job(name: &str) -> String {
     let sites = study.lines().find(|line| line.starts_with("hospitals = "));
     let sites = sites.expect("the hospitals").replace("hospitals", "sites");
     let (_, patients) = study.split_once("[[outcomes]]\n").expect("an outcome");
-    let named = |line: &&str| {
-        !line.starts_with("name = \"disease\"") && !line.starts_with("label = \"Coronary")
-    };
+    let named = |line: &&str| !line.starts_with("name = \"disease\"");
     let patients: Vec<&str> = patients.lines().filter(named).collect();
     let job = text(format!("deploy/jobs/{name}"));
     let of_study = "study = \"heart-disease.study.toml\"\noutcome = \"disease\"\n";

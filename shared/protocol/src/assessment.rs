@@ -1,5 +1,6 @@
 //! How well a model serves the patients of a site: what every method's last exchange gives.
 
+use crate::area::Area;
 use crate::cohort::OutcomeKind;
 use crate::limits::{PUBLISHED_PATIENTS, in_tens};
 pub use privacy::ErrorSums;
@@ -68,6 +69,8 @@ pub struct EvaluationCounts {
     pub scores: Option<Vec<Vec<u64>>>,
     /// Wrong ones are counted in multiples of this; 1 where the counts are exact.
     pub rounded_to: u64,
+    /// The area under the curve of the exact counts; none where they are not published, or few.
+    pub area: Option<Area>,
 }
 
 /// The errors of one rule of prediction.
@@ -178,6 +181,7 @@ impl Assessment {
             confusion: Some(vec![vec![0; classes]; classes]),
             scores: (classes == 2 && *neighbours == 0).then(|| vec![vec![0; SHARE_BINS]; classes]),
             rounded_to: 1,
+            area: None,
         };
         Self {
             errors: rules.iter().map(errors).collect(),
@@ -186,6 +190,13 @@ impl Assessment {
                 _ => rules.iter().map(table).collect(),
             },
             ..Self::default()
+        }
+    }
+
+    /// Notes the areas of counts that are exact yet.
+    pub(crate) fn note_areas(&mut self) {
+        for table in self.evaluation.iter_mut().chain(&mut self.validation) {
+            table.area = Area::published(table);
         }
     }
 

@@ -9,6 +9,7 @@
 //!   <--Reply-- site                                 (exchange::Stage)
 //! ```
 
+pub mod area;
 pub mod assessment;
 mod checks;
 pub mod cohort;

@@ -40,6 +40,9 @@ pub struct RunResult {
 pub struct PooledFigures {
     /// Patients; 0 where the sites never said.
     pub patients: u64,
+    /// Patients of each class in the job's order, of a survival time those with an event; empty where the outcome has no classes, or few
+    /// patients have one.
+    pub classes: Vec<u64>,
     /// Features with missing values; at most [`MISSING_SHARES_MAX`](crate::limits::MISSING_SHARES_MAX), those that miss most.
     pub missing: Vec<MissingShare>,
     /// A digest of all that the sites said, 64 digits: the same at all who took part, and empty where nobody counted it.

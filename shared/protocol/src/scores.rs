@@ -1,7 +1,8 @@
 //! What counts say of a model: accuracy, recall, F1, F2 and the area under a curve.
 
+use crate::area::Area;
 use crate::assessment::{
-    Assessment, ErrorMeasure, EvaluationCounts, FeatureImportance, RuleErrors,
+    Assessment, ErrorMeasure, EvaluationCounts, FeatureImportance, PAIRS_RULE, RuleErrors,
 };
 use crate::exchange::count;
 use crate::method::Model;
@@ -37,6 +38,12 @@ pub struct Scores {
     pub f2: Option<f64>,
     /// Area under the receiver operating characteristic of the rule's score; none where it has none.
     pub auc: Option<f64>,
+    /// It is off by at most this; none where it is not published.
+    pub auc_within: Option<f64>,
+    /// Its interval of 95 %; none without a table of the patients of both classes.
+    pub auc_interval: Option<[f64; 2]>,
+    /// Its standard error.
+    pub auc_error: Option<f64>,
 }
 
 /// The counts of one rule over all sites.
@@ -79,6 +86,15 @@ impl PooledTable {
         let table = counts.confusion.as_ref()?;
         let patients: u64 = table.iter().flatten().sum();
         let binary = binary(table);
+        let exact = || Area::exact(counts).filter(|_| self.off_by == 0);
+        let area = counts.area.or_else(exact);
+        // Pairs are published in tens, without a bound.
+        let pairs = counts.scores.as_deref();
+        let pairs = pairs.filter(|_| counts.rule == PAIRS_RULE);
+        let classes = match table.as_slice() {
+            [others, own] => Some([others.iter().sum(), own.iter().sum()]),
+            _ => None,
+        };
         let share = |count: u64| (patients > 0).then(|| count as f64 / patients as f64);
         Some(Scores {
             rule: counts.rule.clone(),
@@ -93,7 +109,16 @@ impl PooledTable {
             recall: binary.and_then(|counts| counts.recall()),
             f1: binary.and_then(|counts| counts.f1()),
             f2: binary.and_then(|counts| counts.f2()),
-            auc: counts.scores.as_deref().and_then(area_under_curve),
+            auc: area
+                .map(|area| area.value)
+                .or_else(|| area_under_curve(pairs?)),
+            auc_within: area.map(|area| area.within),
+            auc_interval: area
+                .zip(classes)
+                .map(|(area, classes)| area.interval(classes)),
+            auc_error: area
+                .zip(classes)
+                .map(|(area, classes)| area.standard_error(classes)),
         })
     }
 }
@@ -190,7 +215,7 @@ pub fn roc(scores: &[Vec<u64>]) -> Option<Vec<RocPoint>> {
 
 /// The area under that curve, by trapezoids: how often a patient of the second class has the larger of two scores, equal
 /// ones counted half.
-fn area_under_curve(scores: &[Vec<u64>]) -> Option<f64> {
+pub(crate) fn area_under_curve(scores: &[Vec<u64>]) -> Option<f64> {
     let points = roc(scores)?;
     let areas = points.windows(2).map(|pair| {
         let width = pair[1].false_positive - pair[0].false_positive;
@@ -305,6 +330,7 @@ mod tests {
             confusion: Some(vec![vec![4, 2], vec![1, 3]]),
             scores: Some(vec![vec![3, 1, 2, 0], vec![0, 1, 1, 2]]),
             rounded_to,
+            area: None,
         }
     }
 

@@ -264,7 +264,7 @@ fn groups_have_labels_and_numbers_units_and_the_card_has_an_end() {
         "label = \"Death\"\nunit = \"days\"\nlevel_labels = { event = \"died\" }",
     );
     let study = Study::parse(&labelled).unwrap_or_else(|errors| panic!("{errors}"));
-    let death = &study.outcomes[1];
+    let death = &study.outcomes[1].specification;
     assert_eq!(
         (death.unit.as_str(), death.group_label("event")),
         ("days", "died")

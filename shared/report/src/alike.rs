@@ -3,8 +3,9 @@
 use crate::estimates::{Drawn, estimates};
 use crate::figures::FigureError;
 use crate::method::{Row, rows};
+use crate::outcome::{rate_in_words, units_of};
 use crate::words::{figure, sites_in_words};
-use protocol::cohort::{FeatureKind, OutcomeKind, Value};
+use protocol::cohort::{FeatureKind, OutcomeSpecification, Value};
 use protocol::job::Job;
 use protocol::method::neighbours::model::{self, Interval, Mean, Model, Outlook};
 use protocol::method::neighbours::settings::{ALIKE_MIN, SHARES, TOLD};
@@ -68,16 +69,23 @@ struct Within {
 struct Fared {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     classes: Vec<Class>,
+    /// Of another outcome its mean, or its rate.
     #[serde(skip_serializing_if = "Option::is_none")]
-    mean: Option<Ends>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    events_a_unit_of_time: Option<Ends>,
+    number: Option<Number>,
 }
 
 #[derive(Debug, Clone, Serialize)]
 struct Class {
     class: String,
     share: Ends,
+}
+
+/// A mean or a rate, and what it is.
+#[derive(Debug, Clone, Serialize)]
+struct Number {
+    what: String,
+    #[serde(flatten)]
+    ends: Ends,
 }
 
 /// A feature of a patient, and its mean, or share, among the similar.
@@ -109,6 +117,17 @@ impl From<Interval> for Ends {
     }
 }
 
+impl Ends {
+    fn times(self, units: f64) -> Self {
+        let end = |end: Option<f64>| end.map(|end| units * end);
+        Self {
+            value: units * self.value,
+            low: end(self.low),
+            high: end(self.high),
+        }
+    }
+}
+
 impl AlikeElsewhere {
     /// What `result` says of these patients. `sites` have taken part.
     pub(crate) fn new(
@@ -118,14 +137,14 @@ impl AlikeElsewhere {
         sites: usize,
         (of, notes): (AskedAbout<'_>, &[String]),
     ) -> Self {
-        let kind = &job.cohort.outcome.kind;
+        let outcome = &job.cohort.outcome;
         let query = |(place, (groups, means)): (usize, (&[model::Alike], &[Mean]))| {
             let both = SHARES.iter().zip(&model.radii).zip(groups);
             let within = |((percent, radius), alike): ((&u32, &f64), &model::Alike)| Within {
                 percent: *percent,
                 radius: *radius,
                 alike: alike.count(),
-                fared: Fared::of(alike, &model.everybody, kind),
+                fared: Fared::of(alike, &model.everybody, outcome),
             };
             let name = of.names.get(place).cloned();
             let own = of.values.get(place).map(Vec::as_slice);
@@ -141,8 +160,8 @@ impl AlikeElsewhere {
             sites,
             patients: model.patients,
             grouped: model.grouped,
-            outcome: outcome(job),
-            everybody: Fared::of(&model.everybody, &model.everybody, kind),
+            outcome: outcome.label.clone(),
+            everybody: Fared::of(&model.everybody, &model.everybody, outcome),
             queries: model.queries().enumerate().map(query).collect(),
             notes: notes.to_vec(),
         }
@@ -300,20 +319,38 @@ impl AlikeElsewhere {
 }
 
 impl Fared {
-    fn of(alike: &model::Alike, everybody: &model::Alike, kind: &OutcomeKind) -> Self {
+    fn of(alike: &model::Alike, everybody: &model::Alike, outcome: &OutcomeSpecification) -> Self {
+        let kind = &outcome.kind;
         let mut fared = Self::default();
         match alike.outlook(everybody, kind) {
             None => {}
             Some(Outlook::Classes(shares)) => {
-                let both = kind.classes().into_iter().zip(shares);
+                let both = outcome.classes().into_iter().zip(shares);
                 let class = |(class, share): (String, Interval)| Class {
                     class,
                     share: share.into(),
                 };
                 fared.classes = both.map(class).collect();
             }
-            Some(Outlook::Mean(mean)) => fared.mean = Some(mean.into()),
-            Some(Outlook::Rate(rate)) => fared.events_a_unit_of_time = Some(rate.into()),
+            Some(Outlook::Mean(mean)) => {
+                let what = match outcome.unit_in_words() {
+                    "" => "mean".to_owned(),
+                    unit => format!("mean ({unit})"),
+                };
+                let ends = mean.into();
+                fared.number = Some(Number { what, ends });
+            }
+            Some(Outlook::Rate(rate)) => {
+                let whole = match everybody.outlook(everybody, kind) {
+                    Some(Outlook::Rate(rate)) => rate.value,
+                    Some(Outlook::Classes(_) | Outlook::Mean(_)) | None => rate.value,
+                };
+                let units = units_of(whole);
+                fared.number = Some(Number {
+                    what: rate_in_words(outcome, units),
+                    ends: Ends::from(rate).times(units),
+                });
+            }
         }
         fared
     }
@@ -325,9 +362,8 @@ impl Fared {
         let mut parts: Vec<_> = classes
             .map(|one| (one.class.clone(), true, one.share))
             .collect();
-        parts.extend(self.mean.map(|mean| ("mean".to_owned(), false, mean)));
-        let rate = self.events_a_unit_of_time;
-        parts.extend(rate.map(|rate| ("events per unit of time".to_owned(), false, rate)));
+        let number = self.number.iter();
+        parts.extend(number.map(|one| (one.what.clone(), false, one.ends)));
         parts
     }
 
@@ -363,17 +399,6 @@ impl Fared {
     }
 }
 
-/// What the outcome is called.
-fn outcome(job: &Job) -> String {
-    let outcome = &job.cohort.outcome;
-    let study = job.study.as_ref();
-    let own = study.and_then(|study| {
-        let mut all = study.outcomes.iter();
-        all.find(|one| one.specification == *outcome)
-    });
-    own.map_or_else(|| outcome.column.clone(), |one| one.label.clone())
-}
-
 /// The features of the similar, next to the patient's own.
 fn features(job: &Job, means: &[Mean], own: Option<&[Value]>) -> Vec<Feature> {
     let row = |(row, mean): (Row<'_>, &Mean)| {
@@ -396,7 +421,10 @@ fn similar(row: &Row<'_>, mean: f64) -> String {
         (FeatureKind::Ordinal { levels }, _) => {
             let place = mean.round().max(0.0) as usize;
             let level = levels.get(place.min(levels.len() - 1));
-            level.map_or_else(|| figure(mean), |level| labelled(row, level))
+            level.map_or_else(
+                || figure(mean),
+                |level| row.feature.level_label(level).to_owned(),
+            )
         }
         (_, true) => format!("{:.0} %", 100.0 * mean),
         (_, false) => figure(row.meant(mean)),
@@ -413,15 +441,16 @@ fn own_value(row: &Row<'_>, value: &Value) -> String {
         }
         (Value::Number(number), FeatureKind::Ordinal { levels }) => {
             let level = levels.get(*number as usize);
-            level.map_or_else(|| figure(*number), |level| labelled(row, level))
+            level.map_or_else(
+                || figure(*number),
+                |level| row.feature.level_label(level).to_owned(),
+            )
         }
-        (Value::Number(number), FeatureKind::Binary { .. }) => yes(*number == 1.0),
+        (Value::Number(number), FeatureKind::Binary { positive, negative }) => {
+            let level = if *number == 1.0 { positive } else { negative };
+            row.feature.level_label(level).to_owned()
+        }
         (Value::Number(number), _) => figure(*number),
         (Value::Level(place), _) => place.to_string(),
     }
-}
-
-fn labelled(row: &Row<'_>, level: &str) -> String {
-    let known = row.feature.level_labels.get(level);
-    known.map_or_else(|| level.to_owned(), String::clone)
 }

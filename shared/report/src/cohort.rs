@@ -1,18 +1,23 @@
 //! The outcome and the features of a run, for machines: names, labels, kinds and units.
 
+use crate::outcome::{GroupEntry, groups};
 use protocol::cohort::OutcomeKind;
 use protocol::job::Job;
+use protocol::result::RunResult;
 use serde::Serialize;
 
 /// Which patients a run is about, and what of them.
 #[derive(Serialize)]
 pub(crate) struct CohortEntry<'j> {
     outcome: OutcomeEntry<'j>,
+    /// How many of each group; none where few have one.
+    groups: Vec<GroupEntry>,
     features: Vec<FeatureEntry<'j>>,
 }
 
+/// The outcome as the study names it; a job without a study names its column.
 #[derive(Serialize)]
-struct OutcomeEntry<'j> {
+pub(crate) struct OutcomeEntry<'j> {
     name: &'j str,
     label: &'j str,
     kind: &'static str,
@@ -31,7 +36,7 @@ struct FeatureEntry<'j> {
 }
 
 impl<'j> CohortEntry<'j> {
-    pub(crate) fn new(job: &'j Job) -> Self {
+    pub(crate) fn new(result: &RunResult, job: &'j Job) -> Self {
         let features = job.cohort.features.iter().map(|feature| FeatureEntry {
             name: &feature.name,
             label: &feature.label,
@@ -39,35 +44,33 @@ impl<'j> CohortEntry<'j> {
             unit: feature.unit(),
         });
         Self {
-            outcome: outcome(job),
+            outcome: OutcomeEntry::new(job),
+            groups: groups(
+                &job.cohort.outcome,
+                &result.pooled.classes,
+                result.patients(),
+            ),
             features: features.collect(),
         }
     }
 }
 
-/// As the study names it; a job without a study names its column.
-fn outcome(job: &Job) -> OutcomeEntry<'_> {
-    let own = &job.cohort.outcome;
-    let column = own.column.as_str();
-    let (name, label, unit) = match job.study_outcome() {
-        Some(named) => (
-            named.name.as_str(),
-            named.label.as_str(),
-            named.unit.as_str(),
-        ),
-        None => (column, column, ""),
-    };
-    let horizon = own.kind.horizon();
-    OutcomeEntry {
-        name,
-        label,
-        kind: match &own.kind {
-            OutcomeKind::Binary { .. } => "binary",
-            OutcomeKind::Categorical { .. } => "categorical",
-            OutcomeKind::Numeric => "numeric",
-            OutcomeKind::Survival { .. } => "survival",
-        },
-        unit,
-        horizon: horizon.is_finite().then_some(horizon),
+impl<'j> OutcomeEntry<'j> {
+    pub(crate) fn new(job: &'j Job) -> Self {
+        let own = &job.cohort.outcome;
+        let named = job.study_outcome();
+        let horizon = own.kind.horizon();
+        Self {
+            name: named.map_or(&own.column, |named| &named.name),
+            label: &own.label,
+            kind: match &own.kind {
+                OutcomeKind::Binary { .. } => "binary",
+                OutcomeKind::Categorical { .. } => "categorical",
+                OutcomeKind::Numeric => "numeric",
+                OutcomeKind::Survival { .. } => "survival",
+            },
+            unit: &own.unit,
+            horizon: horizon.is_finite().then_some(horizon),
+        }
     }
 }

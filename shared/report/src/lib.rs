@@ -14,6 +14,7 @@ mod listing;
 mod love;
 mod method;
 mod npy;
+mod outcome;
 mod page;
 mod plots;
 mod quality;
@@ -22,6 +23,7 @@ mod saying;
 mod scatter;
 mod studies;
 mod tables;
+mod verdict;
 mod watching;
 mod words;
 
@@ -36,8 +38,9 @@ pub use listing::{runs_json, runs_table};
 pub use love::{LovePoint, love};
 pub use method::{Answer, Said};
 pub use npy::npy;
+pub use outcome::sentence as outcome_sentence;
 pub use page::{Part, Shares, Table, sheet};
-pub use plots::{Curve, against, survival, survival_by};
+pub use plots::{Curve, against, survival};
 pub use saying::{SayError, remark, say, with_causes};
 pub use scatter::{scatter_by_group, scatter_by_value};
 /// A table that cannot be written as JSON.

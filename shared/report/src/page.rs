@@ -3,6 +3,7 @@
 
 use crate::LocalFigure;
 use crate::method::{self, Chapters};
+use crate::outcome;
 use crate::tables::{self, Bar};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use protocol::job::Job;
@@ -40,9 +41,18 @@ pub(crate) fn html(
     };
     let answer = html! {
         (tables::failure(result))
-        section.answer aria-label="The answer" { (chapters.answer) }
+        section.answer aria-label="The answer" {
+            (chapters.answer)
+            @if !job.opens_study() { p { (outcome_of(result, job)) } }
+        }
     };
     whole(&title, &tables::identity(result, job), &answer, parts)
+}
+
+/// The outcome, and the share of the patients who have it.
+fn outcome_of(result: &RunResult, job: &Job) -> String {
+    let classes = &result.pooled.classes;
+    outcome::sentence(&job.cohort.outcome, classes, result.patients())
 }
 
 /// A page: its title, its answer, a list of contents where it has many parts, and the parts.

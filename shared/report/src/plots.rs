@@ -4,6 +4,7 @@ use crate::figures::{
     EDGE, Entry, FONT, FigureError, GREY, INK, Mark, PALETTE, drawing, extent, fault,
 };
 use plotters::prelude::*;
+use protocol::cohort::OutcomeSpecification;
 
 /// Height without the key, in pixels.
 const HEIGHT: i32 = 300;
@@ -57,19 +58,17 @@ pub(crate) fn shares(x: &str, y: &str, curves: &[Curve]) -> Result<String, Figur
     }
 }
 
-/// Survival by time of each group, from 1 at time 0.
+/// Survival of each group by the outcome's time, from 1 at time 0; the axis of time says what is to be `known` of them.
 ///
 /// # Errors
 /// [`FigureError`].
-pub fn survival(groups: &[Curve]) -> Result<String, FigureError> {
-    survival_by(groups, "time")
-}
-
-/// [`survival`], with what is to be known of the groups in the name of the axis of time.
-///
-/// # Errors
-/// [`FigureError`].
-pub fn survival_by(groups: &[Curve], time: &str) -> Result<String, FigureError> {
+pub fn survival(
+    groups: &[Curve],
+    outcome: &OutcomeSpecification,
+    known: &str,
+) -> Result<String, FigureError> {
+    let time = format!("{}{known}", outcome.unit_in_words());
+    let free = format!("share not {}", outcome.event_label());
     let times = groups.iter().flat_map(|group| &group.points);
     let last = times.map(|point| point.0).fold(0.0, f64::max);
     // A step down stands between the point before and the point at its time.
@@ -84,12 +83,12 @@ pub fn survival_by(groups: &[Curve], time: &str) -> Result<String, FigureError> 
     let curves: Vec<Curve> = groups.iter().map(stepped).collect();
     draw(&Plot {
         x: Axis {
-            name: time,
+            name: &time,
             low: 0.0,
             high: last.max(f64::MIN_POSITIVE),
         },
         y: Axis {
-            name: "share without an event",
+            name: &free,
             low: 0.0,
             high: 1.0,
         },
@@ -118,22 +117,20 @@ pub(crate) fn line(x: &str, y: &str, curve: &Curve) -> Result<String, FigureErro
     })
 }
 
-/// What was observed (upwards) against what was predicted, a point a patient; both axes alike.
+/// What was observed (upwards) against what was predicted of `what`, a point a patient; both axes alike.
 ///
 /// # Errors
 /// [`FigureError`].
-pub fn against(points: &[(f64, f64)]) -> Result<String, FigureError> {
+pub fn against(points: &[(f64, f64)], what: &str) -> Result<String, FigureError> {
+    let [predicted, observed] = ["predicted", "observed"].map(|which| format!("{what}, {which}"));
     let values = points.iter().flat_map(|point| [point.0, point.1]);
     let (low, high) = extent(values).unwrap_or((0.0, 1.0));
     let margin = ((high - low) * 0.04).max(1e-9);
-    let axis = |name| Axis {
-        name,
-        low: low - margin,
-        high: high + margin,
-    };
+    let (low, high) = (low - margin, high + margin);
+    let [x, y] = [&predicted, &observed].map(|name| Axis { name, low, high });
     draw(&Plot {
-        x: axis("predicted"),
-        y: axis("observed"),
+        x,
+        y,
         curves: &[],
         points,
         diagonal: true,
@@ -188,6 +185,7 @@ fn draw(plot: &Plot<'_>) -> Result<String, FigureError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use protocol::cohort::OutcomeKind;
 
     #[test]
     fn survival_is_drawn_in_steps_and_nothing_of_nothing() {
@@ -195,7 +193,21 @@ mod tests {
             name: "high".to_owned(),
             points: vec![(0.0, 1.0), (4.0, 0.5)],
         };
-        let svg = survival(&[group]).unwrap();
+        let outcome = OutcomeSpecification {
+            label: "Death".to_owned(),
+            unit: "days".to_owned(),
+            level_labels: Default::default(),
+            column: "days".to_owned(),
+            kind: OutcomeKind::Survival {
+                event: "died".to_owned(),
+                event_values: Vec::new(),
+                horizon: None,
+            },
+            range: None,
+            missing: Vec::new(),
+        };
+        let svg = survival(&[group], &outcome, "").unwrap();
+        assert!(svg.contains("days"));
         // Axes and the key are lines of two ends.
         let lines = svg.split("points=\"").skip(1);
         let lines = lines.map(|line| line.split('"').next().unwrap().split_whitespace());

@@ -3,6 +3,7 @@
 use crate::figures::FigureError;
 use crate::plots::{self, Curve};
 use crate::tables::{self, Bar, figure};
+use crate::verdict::Verdict;
 use crate::words::{self, of_hundred, sites_in_words};
 use maud::{Markup, html};
 use protocol::assessment::{ErrorMeasure, PAIRS_RULE};
@@ -28,13 +29,8 @@ pub(crate) struct Wording {
 pub(crate) struct Right {
     pub(crate) by: String,
     pub(crate) share: f64,
-    /// Seldom further off than this.
+    /// Off by at most this, because counts are rounded.
     pub(crate) within: f64,
-}
-
-/// What an accuracy is seldom further off than, because counts are rounded: two standard deviations, and never more than it can be.
-pub(crate) fn seldom_beyond(scores: &Scores) -> f64 {
-    (2.0 * scores.deviation).min(scores.within)
 }
 
 /// What is right by the rules named in `order`, after what `before` it, beside what always naming the most frequent class is.
@@ -63,18 +59,21 @@ pub(crate) fn at_a_glance(
     let bar = |right: &Right| Bar {
         label: right.by.clone(),
         length: right.share,
-        value: of_hundred_within(right.share, right.within),
+        value: of_hundred(right.share),
         flag: None,
     };
     let bars: Vec<Bar> = all.iter().map(bar).collect();
-    let rounded = all.iter().any(|right| right.within > 0.0);
-    let caption = match rounded {
-        true => "Accuracy. Error counts are sums over the sites, published in tens.",
-        false => "Accuracy.",
+    let within = all.iter().map(|right| right.within).fold(0.0, f64::max);
+    let caption = match within > 0.0 {
+        true => format!(
+            "Accuracy. Error counts are published in tens, so it is off by at most {:.1} percentage points.",
+            100.0 * within
+        ),
+        false => "Accuracy.".to_owned(),
     };
     match all.len() {
         0 | 1 => Markup::default(),
-        _ => tables::shares("How often it is right", &bars, caption),
+        _ => tables::shares("How often it is right", &bars, &caption),
     }
 }
 
@@ -95,23 +94,11 @@ pub(crate) fn rights(result: &RunResult, wording: &Wording, order: &[&str]) -> V
         Some(Right {
             by: format!("{rule} ({})", wording.on),
             share: scores.accuracy?,
-            within: seldom_beyond(&scores),
+            within: scores.within,
         })
     };
     let scores = listed(&pooled, order).filter_map(PooledTable::scores);
     scores.filter_map(right).collect()
-}
-
-/// A share in percent, with the most that rounding may move it.
-pub(crate) fn of_hundred_within(share: f64, within: f64) -> String {
-    match within > 0.0 {
-        true => format!(
-            "{} \u{b1} {:.0}",
-            of_hundred(share),
-            (100.0 * within).ceil()
-        ),
-        false => of_hundred(share),
-    }
 }
 
 /// Curves and tables of classes.
@@ -126,7 +113,9 @@ pub(crate) fn evaluation(
     let judged = wording.judged;
     let pooled = scores::pooled_tables(result, judged);
     let curves = curves(&pooled, wording)?;
-    let calibration = calibration(&pooled, wording)?;
+    let classes = job.cohort.outcome.classes();
+    let second = classes.last().map_or("", String::as_str);
+    let calibration = calibration(&pooled, wording, second)?;
     Ok(html! {
         @if result.pooled.assessment.as_ref().is_some_and(|all| !judged.tables(all).is_empty()) {
             h2 { (wording.heading) }
@@ -135,14 +124,18 @@ pub(crate) fn evaluation(
             (figure(
                 "Receiver operating characteristic",
                 &curves,
-                "Share of patients whose score is above a border, for every border: upwards the second class \
-                 (sensitivity), to the right the first (1 - specificity). Guessing lies on the diagonal.",
+                &format!(
+                    "Share of patients whose score is above a border, for every border: upwards of those {second} (sensitivity), \
+                     to the right of all others (1 - specificity). Guessing lies on the diagonal."
+                ),
             ))
             (figure(
                 "Calibration",
                 &calibration,
-                "Patients of all sites in bins of the score: the mean score, and the share of the second class. On \
-                 the diagonal the score is the risk. Error counts are published in tens, so small bins are rough.",
+                &format!(
+                    "Patients of all sites in bins of the score: the mean score, and the share {second}. On the diagonal the \
+                     score is the risk. Error counts are published in tens, so small bins are rough."
+                ),
             ))
         }
     })
@@ -153,12 +146,12 @@ fn curves(pooled: &[PooledTable], wording: &Wording) -> Result<String, FigureErr
     let curve = |table: &PooledTable| {
         let counts = &table.counts;
         let points = scores::roc(counts.scores.as_deref()?)?;
-        let area = table.scores()?.auc.unwrap_or(0.5);
+        let rule = (wording.rule)(&counts.rule, counts.neighbours);
         Some(Curve {
-            name: format!(
-                "{}: area {area:.2}",
-                (wording.rule)(&counts.rule, counts.neighbours)
-            ),
+            name: match table.scores()?.auc {
+                Some(area) => format!("{rule}: area {area:.2}"),
+                None => rule,
+            },
             points: points
                 .iter()
                 .map(|point| (point.false_positive, point.true_positive))
@@ -166,34 +159,34 @@ fn curves(pooled: &[PooledTable], wording: &Wording) -> Result<String, FigureErr
         })
     };
     let curves: Vec<Curve> = pooled.iter().filter_map(curve).collect();
-    plots::shares(
-        "first class above the border",
-        "second class above it",
-        &curves,
-    )
+    plots::shares("1 - specificity", "sensitivity", &curves)
 }
 
-/// Of the first rule that has a score: the share of the second class in every bin.
-fn calibration(pooled: &[PooledTable], wording: &Wording) -> Result<String, FigureError> {
+/// Of the first rule that has a score: the share of the class that it is of, in every bin.
+fn calibration(
+    pooled: &[PooledTable],
+    wording: &Wording,
+    second: &str,
+) -> Result<String, FigureError> {
     let mut told = pooled.iter().map(|table| &table.counts);
     let Some(counts) = told.find(|counts| counts.scores.is_some()) else {
         return Ok(String::new());
     };
-    let Some([first, second]) = counts.scores.as_deref() else {
+    let Some([others, own]) = counts.scores.as_deref() else {
         return Ok(String::new());
     };
-    let bins = first.iter().zip(second).enumerate();
+    let bins = others.iter().zip(own).enumerate();
     #[allow(clippy::cast_precision_loss)] // counts of patients are far below 2^52
-    let points = bins.filter_map(|(bin, (first, second))| {
-        let all = first + second;
+    let points = bins.filter_map(|(bin, (others, own))| {
+        let all = others + own;
         let score = counts.score_of_bin(bin, counts.scores.as_ref()?[0].len());
-        (all > 0).then(|| (score, *second as f64 / all as f64))
+        (all > 0).then(|| (score, *own as f64 / all as f64))
     });
     let curve = Curve {
         name: (wording.rule)(&counts.rule, counts.neighbours),
         points: points.collect(),
     };
-    plots::shares("score", "share of the second class", &[curve])
+    plots::shares("score", &format!("share {second}"), &[curve])
 }
 
 /// The pooled table of each rule as a picture: rows are true classes, columns predicted ones, the darker the more of the row.
@@ -202,7 +195,7 @@ fn confusions(pooled: &[PooledTable], job: &Job, wording: &Wording) -> Markup {
         let counts = &table.counts;
         let classes = match counts.rule.as_str() {
             PAIRS_RULE => vec!["dissimilar".to_owned(), "similar".to_owned()],
-            _ => job.cohort.outcome.kind.classes(),
+            _ => job.cohort.outcome.classes(),
         };
         let cells = counts.confusion.as_ref()?;
         (cells.len() == classes.len()).then_some((counts, cells, table.sites, classes))
@@ -239,13 +232,18 @@ fn shade(count: u64, row: &[u64]) -> u64 {
 }
 
 /// Errors over all sites.
-pub(crate) fn errors(result: &RunResult, note: &str, rule: fn(&str, u32) -> String) -> Markup {
+pub(crate) fn errors(
+    result: &RunResult,
+    job: &Job,
+    note: &str,
+    rule: fn(&str, u32) -> String,
+) -> Markup {
     let errors = scores::pooled_errors(result);
     let row = |errors: &PooledErrors| {
         html! {
             tr {
                 th scope="row" { (rule(&errors.rule, errors.neighbours)) }
-                td data-label="error" { (measure(errors.measure)) } td data-label="counted" { (errors.total) }
+                td data-label="error" { (measure(errors.measure, job)) } td data-label="counted" { (errors.total) }
                 td data-label="value" { (words::error(errors.value())) }
             }
         }
@@ -267,10 +265,38 @@ pub(crate) fn errors(result: &RunResult, note: &str, rule: fn(&str, u32) -> Stri
     }
 }
 
-fn measure(measure: ErrorMeasure) -> &'static str {
-    match measure {
-        ErrorMeasure::Misclassified => "share misclassified",
-        ErrorMeasure::Squared => "mean squared error",
-        ErrorMeasure::Discordant => "1 - C",
+fn measure(measure: ErrorMeasure, job: &Job) -> String {
+    match (measure, job.cohort.outcome.unit_in_words()) {
+        (ErrorMeasure::Misclassified, _) => "share misclassified".to_owned(),
+        (ErrorMeasure::Squared, "") => "mean squared error".to_owned(),
+        (ErrorMeasure::Squared, unit) => format!("mean squared error ({unit} squared)"),
+        (ErrorMeasure::Discordant, _) => "1 - C".to_owned(),
     }
+}
+
+/// A rule of a run whose figures lead.
+pub(crate) struct Leading<'l> {
+    pub(crate) judged: Judged,
+    pub(crate) rule: &'l str,
+    /// The rule that it is compared with, and its name.
+    pub(crate) other: Option<(&'l str, &'l str)>,
+    /// As those of a [`Verdict`].
+    pub(crate) on: &'l str,
+    pub(crate) concludes: bool,
+}
+
+/// The figures of a rule in sentences, compared with another one or with chance.
+pub(crate) fn leading(result: &RunResult, job: &Job, leading: &Leading<'_>) -> Vec<String> {
+    let pooled = scores::pooled_tables(result, leading.judged);
+    let of = |rule: &str| pooled.iter().find(|table| table.counts.rule == rule);
+    let verdict = of(leading.rule).map(|table| Verdict {
+        outcome: &job.cohort.outcome,
+        table,
+        other: leading
+            .other
+            .and_then(|(rule, name)| Some((name, of(rule)?))),
+        on: leading.on,
+        concludes: leading.concludes,
+    });
+    verdict.map_or_else(Vec::new, |one| one.sentences())
 }

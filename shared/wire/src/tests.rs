@@ -101,6 +101,7 @@ pub(crate) fn evaluation() -> EvaluationCounts {
         confusion: Some(vec![vec![40, 10], vec![11, 39]]),
         scores: Some(vec![vec![30, 20], vec![10, 40]]),
         rounded_to: 10,
+        area: None,
     }
 }
 

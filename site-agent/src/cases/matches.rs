@@ -7,6 +7,7 @@ use super::shown::{self, GroupFared, four, short, table};
 use super::{CasesError, keep, tell};
 use crate::cli::{ChoiceOption, Match};
 use ndarray::Array2;
+use protocol::cohort::Feature;
 use report::LovePoint;
 use serde::Serialize;
 use similarity::cohort::Column;
@@ -67,11 +68,14 @@ struct OneContrast {
     variance_ratio: f64,
 }
 
-impl From<Contrast> for OneContrast {
-    fn from(contrast: Contrast) -> Self {
+impl OneContrast {
+    fn of(contrast: Contrast, setting: &Setting, name: &str) -> Self {
+        let mut features = setting.job.cohort.features.iter();
+        let known = features.find(|feature| feature.name == name);
+        let read = |mean: f64| known.map_or(mean, |known| known.on_its_scale(mean));
         Self {
-            queries: contrast.queries,
-            candidates: contrast.candidates,
+            queries: read(contrast.queries),
+            candidates: read(contrast.candidates),
             standardised_difference: contrast.standardised,
             variance_ratio: contrast.variance_ratio,
         }
@@ -198,7 +202,7 @@ fn answer(
     let one = |query: usize, place: usize| OneMatch {
         patient: setting.patients.name(candidates[place]),
         distance: distances[(query, place)],
-        outcome: shown::outcome(outcome, candidates[place]),
+        outcome: shown::outcome(outcome, &setting.job.cohort.outcome, candidates[place]),
         row: candidates[place],
     };
     let queries = found.0.iter().enumerate().map(|(query, own)| OneQuery {
@@ -224,12 +228,12 @@ fn answer(
             .iter()
             .map(|row| OneBalance {
                 feature: row.name.clone(),
-                before: row.before.into(),
-                after: row.after.into(),
+                before: OneContrast::of(row.before, setting, &row.name),
+                after: OneContrast::of(row.after, setting, &row.name),
             })
             .collect(),
-        sentence: shown::fared(&fared, rows.len(), &setting.job.cohort),
-        fared: GroupFared::from(&fared),
+        sentence: shown::fared(&fared, rows.len(), &setting.job.cohort.outcome),
+        fared: GroupFared::of(&fared, &setting.job.cohort.outcome),
     }
 }
 
@@ -281,7 +285,10 @@ fn text(setting: &Setting, answer: &Answer, balance: &[Balance]) -> String {
     text.push('\n');
     text.push_str(&balance_table(setting, balance));
     if answer.queries.iter().any(|one| !one.matches.is_empty()) {
-        text.push_str(&format!("Outcomes of the matches: {}.\n", answer.sentence));
+        text.push_str(&format!(
+            "{} of the matches: {}.\n",
+            setting.job.cohort.outcome.label, answer.sentence
+        ));
     }
     for remark in &answer.remarks {
         text.push_str(&format!("note: {remark}\n"));
@@ -304,11 +311,15 @@ fn balance_header() -> Vec<String> {
 }
 
 fn balance_row(setting: &Setting, row: &Balance) -> Vec<String> {
+    let mut features = setting.job.cohort.features.iter();
+    let known = features.find(|feature| feature.name == row.name);
+    let read = |mean: f64| short(known.map_or(mean, |known| known.on_its_scale(mean)));
+    let label = || setting.job.cohort.label_of_row(&row.name);
     vec![
-        setting.job.cohort.label_of_row(&row.name),
-        short(row.before.queries),
-        short(row.before.candidates),
-        short(row.after.candidates),
+        known.map_or_else(label, Feature::label_with_scale),
+        read(row.before.queries),
+        read(row.before.candidates),
+        read(row.after.candidates),
         four(row.before.standardised),
         four(row.after.standardised),
         four(row.before.variance_ratio),
@@ -341,7 +352,7 @@ fn csv(setting: &Setting, answer: &Answer) -> io::Result<Vec<u8>> {
     let mut header = ["query", "rank", "patient", "distance"]
         .map(str::to_owned)
         .to_vec();
-    header.extend(shown::outcome_header(outcome));
+    header.extend(shown::outcome_header(&setting.job.cohort.outcome));
     table.write_record(&header)?;
     for one in &answer.queries {
         for (rank, found) in (1..).zip(&one.matches) {

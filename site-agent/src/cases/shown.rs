@@ -1,6 +1,6 @@
 //! Values, numbers and tables as people read them.
 
-use protocol::cohort::{CohortSpecification, Feature, FeatureKind};
+use protocol::cohort::{Feature, FeatureKind, OutcomeKind, OutcomeSpecification};
 use serde::Serialize;
 use similarity::cohort::{MISSING_LEVEL, Outcome, Values};
 use similarity::uses::cases::{Fared, Interval};
@@ -35,32 +35,45 @@ pub(super) fn value(feature: &Feature, values: &Values, row: usize) -> String {
 
 /// The name of a level, in the job's words; without any, a pair's 1 and 0 are yes and no.
 pub(super) fn label(feature: &Feature, level: &str) -> String {
-    let is_pair = matches!(feature.kind, FeatureKind::Binary { .. });
-    match (feature.level_labels.get(level), level) {
-        (Some(label), _) => label.clone(),
-        (None, "1") if is_pair => "yes".to_owned(),
-        (None, "0") if is_pair => "no".to_owned(),
-        (None, level) => level.to_owned(),
-    }
+    feature.level_label(level).to_owned()
 }
 
 /// What happened to a patient.
-pub(super) fn outcome(outcome: &Outcome, row: usize) -> String {
+pub(super) fn outcome(
+    outcome: &Outcome,
+    specification: &OutcomeSpecification,
+    row: usize,
+) -> String {
+    let in_unit = |number: f64| in_unit(number, specification);
     match outcome {
         Outcome::Classes { codes, levels } => levels[codes[row] as usize].clone(),
-        Outcome::Numeric(values) => short(values[row]),
-        Outcome::Survival { time, event } => match event[row] {
-            true => format!("event at {}", short(time[row])),
-            false => format!("none until {}", short(time[row])),
-        },
+        Outcome::Numeric(values) => in_unit(values[row]),
+        Outcome::Survival { time, event } => {
+            let group = if event[row] { "event" } else { "censored" };
+            let label = specification.group_label(group);
+            format!("{label} at {}", in_unit(time[row]))
+        }
+    }
+}
+
+/// A number of the outcome, or a time, with its unit.
+pub(super) fn in_unit(number: f64, specification: &OutcomeSpecification) -> String {
+    match specification.unit_in_words() {
+        "" => short(number),
+        unit => format!("{} {unit}", short(number)),
     }
 }
 
 /// The columns of a table that tell what happened.
-pub(super) fn outcome_header(outcome: &Outcome) -> Vec<String> {
-    match outcome {
-        Outcome::Classes { .. } | Outcome::Numeric(_) => vec!["outcome".to_owned()],
-        Outcome::Survival { .. } => vec!["time".to_owned(), "event".to_owned()],
+pub(super) fn outcome_header(specification: &OutcomeSpecification) -> Vec<String> {
+    match &specification.kind {
+        OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } | OutcomeKind::Numeric => {
+            vec![specification.label_with_unit()]
+        }
+        OutcomeKind::Survival { .. } => {
+            let time = format!("time ({})", specification.unit_in_words());
+            vec![time, specification.event_label().to_owned()]
+        }
     }
 }
 
@@ -180,6 +193,10 @@ pub(super) enum GroupFared {
     Survival {
         events: usize,
         share_with_event: Told,
+        /// What it is called.
+        event: String,
+        /// Of the times.
+        unit: String,
         median: Option<f64>,
         /// Time and share without event.
         curve: Vec<(f64, f64)>,
@@ -197,8 +214,10 @@ impl GroupFared {
             }
             Self::Mean(_) => Vec::new(),
             Self::Survival {
-                share_with_event, ..
-            } => vec![("had the event".to_owned(), *share_with_event)],
+                share_with_event,
+                event,
+                ..
+            } => vec![(event.clone(), *share_with_event)],
         }
     }
 }
@@ -211,8 +230,8 @@ pub(super) struct ToldClass {
     share: Told,
 }
 
-impl From<&Fared> for GroupFared {
-    fn from(fared: &Fared) -> Self {
+impl GroupFared {
+    pub(super) fn of(fared: &Fared, specification: &OutcomeSpecification) -> Self {
         match fared {
             Fared::Classes(shares) => Self::Classes(
                 shares
@@ -233,6 +252,8 @@ impl From<&Fared> for GroupFared {
             } => Self::Survival {
                 events: *events,
                 share_with_event: (*share).into(),
+                event: specification.event_label().to_owned(),
+                unit: specification.unit_in_words().to_owned(),
                 median: *median,
                 curve: curve
                     .iter()
@@ -244,7 +265,11 @@ impl From<&Fared> for GroupFared {
 }
 
 /// How `patients` fared, in a sentence.
-pub(super) fn fared(fared: &Fared, patients: usize, specification: &CohortSpecification) -> String {
+pub(super) fn fared(
+    fared: &Fared,
+    patients: usize,
+    specification: &OutcomeSpecification,
+) -> String {
     let ends = |interval: &Interval| {
         format!(
             "95 %: {:.0} to {:.0}",
@@ -266,11 +291,11 @@ pub(super) fn fared(fared: &Fared, patients: usize, specification: &CohortSpecif
             told.skip(skipped).collect::<Vec<_>>().join("; ")
         }
         Fared::Mean(interval) => {
-            let name = &specification.outcome.column;
             let Interval { value, low, high } = interval;
             format!(
-                "mean {name} {} (95 %: {} to {})",
-                short(*value),
+                "mean {} {} (95 %: {} to {})",
+                specification.label,
+                in_unit(*value, specification),
                 short(*low),
                 short(*high)
             )
@@ -282,20 +307,23 @@ pub(super) fn fared(fared: &Fared, patients: usize, specification: &CohortSpecif
             median,
         } => {
             let mut text = format!(
-                "{events} of {patients} had the event while followed, {} ({})",
+                "{events} of {patients} {} while followed, {} ({})",
+                specification.event_label(),
                 percent(share.value),
                 ends(share)
             );
             let step = curve.len().div_ceil(POINTS_MAX).max(1);
             let points = curve.iter().skip(1).step_by(step);
-            let points =
-                points.map(|point| format!("{} after {}", percent(point.share), short(point.time)));
+            let points = points.map(|point| {
+                let time = in_unit(point.time, specification);
+                format!("{} after {time}", percent(point.share))
+            });
             let points = points.collect::<Vec<_>>().join(", ");
             if !points.is_empty() {
-                text.push_str(&format!("; without it by Kaplan-Meier {points}"));
+                text.push_str(&format!("; all others by Kaplan-Meier {points}"));
             }
             if let Some(median) = median {
-                text.push_str(&format!("; median {}", short(*median)));
+                text.push_str(&format!("; median {}", in_unit(*median, specification)));
             }
             text
         }

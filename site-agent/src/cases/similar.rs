@@ -145,8 +145,8 @@ fn answer(setting: &Setting, asked: &Asked, k: usize) -> Result<Answer, CasesErr
         remarks: setting.remarks.clone(),
         regression: setting.fit.as_ref().map(Regression::of),
         queries: queries.collect(),
-        whole_sentence: shown::fared(&whole, patients, &setting.job.cohort),
-        whole: GroupFared::from(&whole),
+        whole_sentence: shown::fared(&whole, patients, &setting.job.cohort.outcome),
+        whole: GroupFared::of(&whole, &setting.job.cohort.outcome),
     })
 }
 
@@ -162,7 +162,7 @@ fn one(setting: &Setting, asked: &Asked, query: usize, found: Cases, usual: &[f6
         OneCase {
             patient: setting.patients.name(case.patient),
             distance: case.distance,
-            outcome: shown::outcome(outcome, case.patient),
+            outcome: shown::outcome(outcome, &setting.job.cohort.outcome, case.patient),
             risk: Risk::of(setting, case.patient, asked, query),
             features: features(setting, asked, query, case.patient, &parts, &typical),
         }
@@ -181,8 +181,8 @@ fn one(setting: &Setting, asked: &Asked, query: usize, found: Cases, usual: &[f6
         cases: found.cases.iter().map(case).collect(),
         tied: found.tied,
         incomparable: found.incomparable,
-        sentence: shown::fared(&fared, rows.len(), &setting.job.cohort),
-        fared: GroupFared::from(&fared),
+        sentence: shown::fared(&fared, rows.len(), &setting.job.cohort.outcome),
+        fared: GroupFared::of(&fared, &setting.job.cohort.outcome),
         unusual: Unusual {
             mean_distance,
             farther_than,
@@ -241,7 +241,7 @@ fn listed(setting: &Setting, one: &OneQuery) -> String {
 
 /// The columns of [`row`].
 fn header<'n>(
-    setting: &Setting,
+    setting: &'n Setting,
     one: &OneQuery,
     near_by: &'n str,
 ) -> impl Iterator<Item = &'n str> + use<'n> {
@@ -252,7 +252,8 @@ fn header<'n>(
     let is_anchored = one.cases.iter().any(|case| case.risk.is_some());
     let risk = is_anchored.then_some("predicted risk");
     let header = ["patient", number].into_iter().chain(risk);
-    header.chain(["outcome", near_by, "most apart by"])
+    let outcome = setting.job.cohort.outcome.label.as_str();
+    header.chain([outcome, near_by, "most apart by"])
 }
 
 /// A case, and what made it near.
@@ -301,7 +302,8 @@ fn text(setting: &Setting, answer: &Answer) -> String {
         if let Some(sentence) = Risk::sentence(risks) {
             text.push_str(&format!("{sentence} {NEAR}\n"));
         }
-        text.push_str(&format!("Their outcomes: {}.\n", one.sentence));
+        let label = &setting.job.cohort.outcome.label;
+        text.push_str(&format!("{label}: {}.\n", one.sentence));
         text.push_str(&format!("The whole cohort: {}.\n", answer.whole_sentence));
         text.push_str(&unusual(one));
         text.push('\n');
@@ -374,7 +376,7 @@ fn csv(setting: &Setting, answer: &Answer) -> io::Result<Vec<u8>> {
     let mut header: Vec<String> = ["query", "rank", "patient", "distance"]
         .map(str::to_owned)
         .to_vec();
-    header.extend(shown::outcome_header(outcome));
+    header.extend(shown::outcome_header(&setting.job.cohort.outcome));
     header.extend(names.iter().cloned());
     header.extend(names.iter().map(|name| format!("part of {name}")));
     table.write_record(&header)?;

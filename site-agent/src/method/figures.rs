@@ -1,6 +1,7 @@
 //! Figures of single patients, which stay at the site.
 
 use ndarray::Array1;
+use protocol::cohort::OutcomeSpecification;
 use report::{Curve, against, survival};
 use similarity::cohort::Outcome;
 use similarity::judge::predicted::Predicted;
@@ -27,6 +28,7 @@ pub(crate) fn survival_curve(
 /// Survival by predicted risk, or what was observed against what was predicted; none where classes are predicted.
 pub(super) fn figure(
     outcome: &Outcome,
+    specification: &OutcomeSpecification,
     predicted: &Predicted,
 ) -> Option<(&'static str, io::Result<Vec<u8>>)> {
     let drawn = match outcome {
@@ -35,7 +37,10 @@ pub(super) fn figure(
             let both = predicted.values().iter().zip(observed);
             let known = both.filter(|(predicted, _)| !predicted.is_nan());
             let points: Vec<(f64, f64)> = known.map(|(one, other)| (*one, *other)).collect();
-            ("predicted.svg", against(&points))
+            (
+                "predicted.svg",
+                against(&points, &specification.label_with_unit()),
+            )
         }
         Outcome::Survival { time, event } => {
             let groups = groups_by_risk(predicted.values(), GROUPS.len());
@@ -44,7 +49,7 @@ pub(super) fn figure(
                 survival_curve(name, (time, event), members)
             };
             let curves: Vec<Curve> = GROUPS.iter().zip(&groups).map(curve).collect();
-            ("survival.svg", survival(&curves))
+            ("survival.svg", survival(&curves, specification, ""))
         }
     };
     let (name, svg) = drawn;

@@ -249,10 +249,10 @@ impl Computation {
         &self.site.folder
     }
 
-    /// The job's name.
+    /// The job.
     #[must_use]
-    pub fn job_name(&self) -> &str {
-        &self.site.job.name
+    pub fn job(&self) -> &Job {
+        &self.site.job
     }
 
     /// Rows d of the standardised matrix; none before it is prepared.

@@ -37,6 +37,7 @@ pub(crate) fn assessed(
             confusion: Some(predicted.confusion(outcome)?),
             scores: scores.filter(|_| *neighbours == 0).cloned(),
             rounded_to: 1,
+            area: None,
         })
     };
     Assessment {

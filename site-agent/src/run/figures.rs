@@ -2,6 +2,7 @@
 
 use super::page::page;
 use protocol::assessment::{Assessment, EvaluationCounts};
+use protocol::job::Job;
 use protocol::message::Description;
 use protocol::scores::{PooledErrors, of_counts};
 use serde_json::{Value, json};
@@ -20,7 +21,7 @@ const PAGE: &str = "report.html";
 /// What the file system says.
 pub(super) fn write(
     folder: &Path,
-    job: &str,
+    job: &Job,
     description: &Description,
     assessment: &Assessment,
 ) -> io::Result<()> {
@@ -52,6 +53,7 @@ pub(super) fn write(
     });
     let file = json!({
         "about": "of this site's own patients; nothing of it has left the site but covered, in a sum",
+        "outcome": job.cohort.outcome.label,
         "patients": description.patients,
         "classes": description.classes,
         "objective": assessment.objective,

@@ -3,14 +3,17 @@
 use protocol::assessment::{
     Assessment, DISTANCE_RULE, EUCLIDEAN_RULE, ErrorMeasure, EvaluationCounts, PAIRS_RULE,
 };
+use protocol::cohort::OutcomeSpecification;
+use protocol::job::Job;
 use protocol::message::Description;
 use protocol::method::forest::settings::Proximity;
 use protocol::method::regression::settings::{REGRESSION_RULE, WEIGHTED_RULE};
 use protocol::scores::{Judged, PooledErrors, Scores, of_counts};
-use report::{Part, Shares};
+use report::{Part, Shares, outcome_sentence};
 
-/// The page of a run of this name.
-pub(super) fn page(job: &str, description: &Description, assessment: &Assessment) -> String {
+/// The page of a run of this job.
+pub(super) fn page(job: &Job, description: &Description, assessment: &Assessment) -> String {
+    let outcome = &job.cohort.outcome;
     let tables: Vec<Scores> = tables(assessment).filter_map(of_counts).collect();
     let errors: Vec<PooledErrors> = assessment
         .errors
@@ -18,7 +21,10 @@ pub(super) fn page(job: &str, description: &Description, assessment: &Assessment
         .filter_map(PooledErrors::of_site)
         .collect();
     let largest = largest(description);
-    let mut sentences = vec![first(description, &tables, &errors, largest)];
+    let mut sentences = vec![
+        first(outcome, (&tables, &errors), (description.patients, largest)),
+        outcome_sentence(outcome, &description.classes, description.patients),
+    ];
     sentences.push(format!(
         "Judged are {}. Nothing of this page has left the site but covered, in a sum over the sites of the run.",
         whom(assessment)
@@ -28,9 +34,13 @@ pub(super) fn page(job: &str, description: &Description, assessment: &Assessment
         shares.push(accuracies(&tables, largest));
         shares.extend(areas(&tables));
     }
-    shares.extend(of_errors(&errors, !tables.is_empty()));
+    shares.extend(of_errors(
+        &errors,
+        !tables.is_empty(),
+        outcome.unit_in_words(),
+    ));
     report::sheet(
-        &format!("{job}: for this site's patients"),
+        &format!("{}: for this site's patients", job.name),
         &sentences,
         &shares.into_iter().map(Part::Shares).collect::<Vec<_>>(),
     )
@@ -75,12 +85,11 @@ fn largest(description: &Description) -> Option<f64> {
 }
 
 fn first(
-    description: &Description,
-    tables: &[Scores],
-    errors: &[PooledErrors],
-    largest: Option<f64>,
+    outcome: &OutcomeSpecification,
+    (tables, errors): (&[Scores], &[PooledErrors]),
+    (patients, largest): (u64, Option<f64>),
 ) -> String {
-    let patients = description.patients;
+    let (label, unit) = (&outcome.label, outcome.unit_in_words());
     let right = tables
         .iter()
         .find_map(|table| Some((table, table.accuracy?)));
@@ -90,7 +99,7 @@ fn first(
             false => "no worse, so the run adds nothing: ",
         };
         return format!(
-            "On this site's {patients} patients the {} predict the class with accuracy {}; the majority class is {verdict}{}.",
+            "On this site's {patients} patients the {} predict {label} with accuracy {}; the majority class is {verdict}{}.",
             named(&table.rule, table.neighbours),
             hundred(accuracy),
             hundred(largest)
@@ -98,12 +107,14 @@ fn first(
     }
     match errors.iter().find_map(|one| Some((one, one.value()?))) {
         Some((one, value)) => format!(
-            "Of this site's {patients} patients the {} is {value:.4} by the {}.",
-            measured(one.measure),
+            "Of this site's {patients} patients the {} of {label} is {value:.4} by the {}.",
+            measured(one.measure, unit),
             named(&one.rule, one.neighbours)
         ),
         None => {
-            format!("It is unknown how the run serves this site's {patients} patients.")
+            format!(
+                "It is unknown how well the run predicts {label} of this site's {patients} patients."
+            )
         }
     }
 }
@@ -147,7 +158,7 @@ fn areas(tables: &[Scores]) -> Option<Shares> {
 }
 
 /// Errors; of classes the tables have said it.
-fn of_errors(errors: &[PooledErrors], has_tables: bool) -> Option<Shares> {
+fn of_errors(errors: &[PooledErrors], has_tables: bool, unit: &str) -> Option<Shares> {
     let told = errors
         .iter()
         .filter(|one| !(has_tables && one.measure == ErrorMeasure::Misclassified));
@@ -165,15 +176,16 @@ fn of_errors(errors: &[PooledErrors], has_tables: bool) -> Option<Shares> {
     Some(Shares {
         title: "How far each is off",
         bars: values.iter().map(bar).collect(),
-        caption: format!("The {}: the shorter, the better.", measured(measure)),
+        caption: format!("The {}: the shorter, the better.", measured(measure, unit)),
     })
 }
 
-fn measured(measure: ErrorMeasure) -> &'static str {
-    match measure {
-        ErrorMeasure::Misclassified => "share of wrong classes",
-        ErrorMeasure::Squared => "mean squared error",
-        ErrorMeasure::Discordant => "share of pairs in the wrong order (1 - C)",
+fn measured(measure: ErrorMeasure, unit: &str) -> String {
+    match (measure, unit) {
+        (ErrorMeasure::Misclassified, _) => "error rate".to_owned(),
+        (ErrorMeasure::Squared, "") => "mean squared error".to_owned(),
+        (ErrorMeasure::Squared, unit) => format!("mean squared error ({unit} squared)"),
+        (ErrorMeasure::Discordant, _) => "share of pairs in the wrong order (1 - C)".to_owned(),
     }
 }
 

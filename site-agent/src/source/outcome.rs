@@ -89,13 +89,13 @@ impl OutcomeReader {
                 let other = negative.is_empty().then_some(0);
                 Kind::Classes {
                     known: Levels::coded(values, other, codes).map_err(of_column)?,
-                    levels: vec!["negative".to_owned(), "positive".to_owned()],
+                    levels: specification.classes(),
                     codes: Vec::new(),
                 }
             }
             OutcomeKind::Categorical { levels } => Kind::Classes {
                 known: Levels::new(levels, codes).map_err(of_column)?,
-                levels: levels.clone(),
+                levels: specification.classes(),
                 codes: Vec::new(),
             },
             OutcomeKind::Numeric => Kind::Numbers(Vec::new()),

@@ -62,7 +62,7 @@ impl fmt::Display for Review<'_> {
             writeln!(
                 out,
                 "  {} (column {column:?}): {}",
-                outcome.name, outcome.label
+                outcome.name, outcome.specification.label
             )?;
         }
         writeln!(out, "Features, {}:", study.features.len())?;

@@ -51,6 +51,7 @@ method = 'forest'
 sites = ['north', 'south']
 [outcome]
 column = 'days'
+unit = 'days'
 kind = 'survival'
 event = 'event'
 event_values = ['1']

@@ -47,9 +47,9 @@ def made_up():
     days = pd.to_numeric(data["days"])
     event = (died == 1) & (days <= HORIZON)
     outcomes = {
-        "disease": [("negative", data["disease"] == "0"), ("positive", data["disease"] == "1")],
-        "death": [("event", died.notna() & event), ("censored", died.notna() & ~event)],
-        "score": [("all", data["score"] != "")],
+        "disease": [("without disease", data["disease"] == "0"), ("with disease", data["disease"] == "1")],
+        "death": [("died", died.notna() & event), ("alive when last seen", died.notna() & ~event)],
+        "score": [("with a value", data["score"] != "")],
     }
     known = (data["disease"] != "") | died.notna() | (data["score"] != "")
     numbers = {name: pd.to_numeric(data[name].replace("", np.nan)) for name in ["age", "cholesterol"]}
@@ -73,7 +73,7 @@ def hospitals(folder):
     number = lambda name: pd.to_numeric(data[name].replace("", np.nan))
     zero = lambda name: number(name).replace(0.0, np.nan)
     disease = number("num") > 0
-    outcomes = {"disease": [("negative", ~disease), ("positive", disease)]}
+    outcomes = {"disease": [("without the outcome", ~disease), ("with the outcome", disease)]}
     numbers = {"age": number("age"), "trestbps": zero("trestbps"), "chol": zero("chol"), "thalach": number("thalach"),
                "oldpeak": number("oldpeak")}
     text = lambda name: data[name].replace("", np.nan)

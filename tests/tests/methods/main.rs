@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test panics, and says what it found
 
+mod named;
 mod play;
 mod results;
 mod samples;

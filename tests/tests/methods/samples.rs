@@ -36,10 +36,11 @@ impl fmt::Display for Sample {
 
 /// One or more for each method.
 pub(crate) fn samples() -> Vec<Sample> {
-    let classes = "column = 'class'\nkind = 'binary'\npositive = ['1']";
-    let number = "column = 'value'\nkind = 'numeric'";
-    let times =
-        "column = 'days'\nkind = 'survival'\nevent = 'seen'\nevent_values = ['1']\nhorizon = 40";
+    let classes = "column = 'class'\nkind = 'binary'\npositive = ['1']\nlabel = 'Relapse'\n\
+                   level_labels = { positive = 'relapsed', negative = 'well' }";
+    let number = "column = 'value'\nkind = 'numeric'\nlabel = 'Score'\nunit = 'points'";
+    let times = "column = 'days'\nkind = 'survival'\nevent = 'seen'\nevent_values = ['1']\nhorizon = 40\n\
+                 label = 'Time to relapse'\nunit = 'fortnights'\nlevel_labels = { event = 'relapsed', censored = 'well when last seen' }";
     let unpsl = |name, numbers, keys: &str| {
         let method = format!("[unpsl]\n{keys}");
         sample(name, "unpsl", classes, numbers, &method)

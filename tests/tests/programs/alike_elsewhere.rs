@@ -511,11 +511,15 @@ fn by_a_regression_of_survival_times_it_is_events_in_the_time_followed() {
             let found = within["alike"].as_u64().unwrap();
             assert_eq!(found, alike.round() as u64);
             told_of += found;
-            let rate = &within["events_a_unit_of_time"];
+            let rate = &within["number"];
             if alike > 20.0 {
                 // Without its noise the rate lies where the interval says.
                 let (low, high) = (number_of(&rate["low"]), rate["high"].as_f64());
-                let exact = events / time;
+                let what = rate["what"].as_str().unwrap();
+                let units = what
+                    .split_whitespace()
+                    .find_map(|word| word.parse::<f64>().ok());
+                let exact = units.unwrap() * events / time;
                 assert!(
                     low <= exact && high.is_none_or(|high| exact <= high),
                     "{exact}, {rate}"

@@ -54,7 +54,7 @@ const KINDS: [Kind; 4] = [
         name: "unpsl",
         outcome: "class",
         job: metric,
-        answer: "Which patients are similar depends mostly on",
+        answer: "Which patients are similar with regard to class depends mostly on",
         words: &[
             "How often it is right",
             "nearest by Euclidean distance (held out)",
@@ -70,7 +70,7 @@ const KINDS: [Kind; 4] = [
         name: "forest-classes",
         outcome: "class",
         job: classes,
-        answer: "One forest of 60 trees of all sites predicts the class with",
+        answer: "One forest of 60 trees of all sites predicts class with",
         words: &[
             "How often it is right",
             "majority class",
@@ -91,7 +91,7 @@ const KINDS: [Kind; 4] = [
         name: "forest-survival",
         outcome: "survival",
         job: survival,
-        answer: "orders pairs of patients by risk with",
+        answer: "orders pairs of patients by days with",
         words: &["What the predictions go by"],
         alone: &["Survival by predicted risk", "Patients"],
     },

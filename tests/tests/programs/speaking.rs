@@ -180,7 +180,7 @@ fn the_tables_of_a_run_say_what_the_pages_say() {
     let result = result(&out);
     assert_eq!(
         result["classes"],
-        serde_json::json!(["negative", "positive"])
+        serde_json::json!(["without the outcome", "with the outcome"])
     );
     let files = result["files"].as_array().unwrap();
     assert!(files.contains(&Value::from("metric.csv")), "{files:?}");

@@ -180,6 +180,7 @@ fn judged(site: usize, family: Family) -> FamilyCounts {
             confusion: Some(vec![vec![10 + more, 10], vec![10, 20]]),
             scores: Some(vec![vec![5; 6]; 2]),
             rounded_to: 1,
+            area: None,
         },
         errors: Some(ErrorSums {
             total: 60,

@@ -350,6 +350,7 @@ fn assessment() -> Assessment {
         confusion: Some(vec![vec![COUNT, COUNT]; 2]),
         scores: Some(vec![vec![COUNT, COUNT]; 2]),
         rounded_to: 1,
+        area: None,
     };
     Assessment {
         objective: Some(NUMBER),

@@ -286,6 +286,7 @@ fn judged(site: usize, point: &Evaluating) -> Assessment {
                     confusion: Some(vec![vec![count / 2, 0], vec![0, count / 2]]),
                     scores: (neighbours == 0).then(|| vec![vec![1; 10]; 2]),
                     rounded_to: 1,
+                    area: None,
                 })
                 .to_vec(),
         },

@@ -1,14 +1,17 @@
 //! Which patients a job wants, and what of them: the outcome and the features, as every party reads them alike.
 
 mod judgements;
+mod outcome;
 mod read;
+mod scale;
 mod treatment;
 mod value;
 
 use crate::limits::AGE_MAX;
 pub use judgements::Judgements;
 pub(crate) use judgements::read as judgements;
-pub(crate) use read::{features, lines_alone, outcome};
+pub(crate) use outcome::{line, outcome};
+pub(crate) use read::{features, lines_alone};
 pub use treatment::{GriddedColumn, Grids};
 pub use value::{Value, age, is_plausible};
 
@@ -24,9 +27,15 @@ pub struct CohortSpecification {
     pub features: Vec<Feature>,
 }
 
-/// The outcome's column and coding.
+/// The outcome's name, column and coding.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OutcomeSpecification {
+    /// What people read instead of the column; the column where none is given.
+    pub label: String,
+    /// The unit of a number, or of a survival time; empty where none is given.
+    pub unit: String,
+    /// What people read instead of some of its groups.
+    pub level_labels: BTreeMap<String, String>,
     /// Column of the outcome; of the time, for survival.
     pub column: String,
     /// Its kind.
@@ -80,6 +89,8 @@ pub struct Feature {
     pub missing: Vec<String>,
     /// What becomes of a missing value.
     pub impute: Impute,
+    /// By how much patients differ where coefficients are read; none for a standard deviation.
+    pub per: Option<f64>,
     /// Degrees of freedom of its natural cubic spline in a regression; 1 is a line.
     pub spline: u32,
 }
@@ -230,11 +241,7 @@ impl CohortSpecification {
         let parts = row.match_indices('=').map(|(at, _)| row.split_at(at));
         for (name, level) in parts {
             if let Some(feature) = named(name) {
-                let level = &level[1..];
-                let level = feature
-                    .level_labels
-                    .get(level)
-                    .map_or(level, String::as_str);
+                let level = feature.level_label(&level[1..]);
                 return format!("{}: {level}", label(feature));
             }
         }
@@ -284,7 +291,8 @@ impl FeatureKind {
 }
 
 impl OutcomeKind {
-    /// The names of the classes in the order of their codes; empty where there are none.
+    /// The job's words for the classes, in the order of their codes; empty where there are none. People read
+    /// [`OutcomeSpecification::classes`].
     #[must_use]
     pub fn classes(&self) -> Vec<String> {
         match self {

@@ -1,4 +1,4 @@
-//! From TOML to a cohort's outcome and features.
+//! From TOML to a cohort's features.
 
 use super::{
     Feature, FeatureKind, Impute, OutcomeKind, OutcomeSpecification, Standardise, Transform,
@@ -7,79 +7,6 @@ use crate::document::{Section, list, narrow, nearest_hint};
 use crate::limits::FEATURES_MAX;
 use similarity::cohort::spline::SPLINE_MAX;
 use std::collections::HashSet;
-
-pub(crate) fn outcome(section: &mut Section<'_, '_>) -> Option<OutcomeSpecification> {
-    #[derive(Clone)]
-    enum Kind {
-        Binary,
-        Categorical,
-        Numeric,
-        Survival,
-    }
-    let column = section.required("column");
-    let kinds = [
-        ("binary", Kind::Binary),
-        ("categorical", Kind::Categorical),
-        ("numeric", Kind::Numeric),
-        ("survival", Kind::Survival),
-    ];
-    if !section.has("kind") {
-        section.required::<String>("kind");
-    }
-    let kind = match section.choice("kind", &kinds)? {
-        Kind::Binary => {
-            let positive: Vec<String> = section.required("positive").unwrap_or_default();
-            let negative: Vec<String> = section.or("negative", Vec::new());
-            if positive.is_empty() {
-                section.problem("positive", "no value", "the values that mean disease");
-            }
-            let others: HashSet<&String> = negative.iter().collect();
-            if let Some(both) = positive.iter().find(|value| others.contains(value)) {
-                section.problem(
-                    "negative",
-                    &format!("{both:?} in both lists"),
-                    "each value once",
-                );
-            }
-            OutcomeKind::Binary { positive, negative }
-        }
-        Kind::Categorical => OutcomeKind::Categorical {
-            levels: levels(section),
-        },
-        Kind::Numeric => OutcomeKind::Numeric,
-        Kind::Survival => OutcomeKind::Survival {
-            event: section.required("event").unwrap_or_default(),
-            event_values: section.or("event_values", vec!["1".to_owned()]),
-            horizon: section
-                .has("horizon")
-                .then(|| section.number("horizon", 1.0, "a time above 0", |time| time > 0.0)),
-        },
-    };
-    let missing: Vec<String> = section.or("missing", Vec::new());
-    let both = missing.iter().find(|code| values(&kind).contains(code));
-    if let Some(both) = both {
-        let found = format!("{both:?}, which is a value of the outcome");
-        section.problem("missing", &found, "codes that no list of the outcome has");
-    }
-    let is_number = matches!(kind, OutcomeKind::Numeric);
-    let range = is_number.then(|| ends(section)).flatten();
-    Some(OutcomeSpecification {
-        column: column?,
-        kind,
-        range,
-        missing,
-    })
-}
-
-/// The values that a kind of outcome lists.
-fn values(kind: &OutcomeKind) -> Vec<&String> {
-    match kind {
-        OutcomeKind::Binary { positive, negative } => positive.iter().chain(negative).collect(),
-        OutcomeKind::Categorical { levels } => levels.iter().collect(),
-        OutcomeKind::Numeric => Vec::new(),
-        OutcomeKind::Survival { event_values, .. } => event_values.iter().collect(),
-    }
-}
 
 pub(crate) fn features(
     root: &mut Section<'_, '_>,
@@ -176,6 +103,7 @@ fn feature(section: &mut Section<'_, '_>) -> Option<Feature> {
     }
     treatment(section, &kind, impute);
     let spline = spline(section, &kind);
+    let per = per(section, &kind);
     Some(Feature {
         name: name?,
         label: label.unwrap_or_default(),
@@ -183,6 +111,7 @@ fn feature(section: &mut Section<'_, '_>) -> Option<Feature> {
         kind,
         missing,
         impute,
+        per,
         spline,
     })
 }
@@ -200,6 +129,29 @@ fn spline(section: &mut Section<'_, '_>, kind: &FeatureKind) -> u32 {
         section.problem("spline", &found, wanted);
     }
     degrees
+}
+
+/// By how much patients differ where coefficients are read.
+fn per(section: &mut Section<'_, '_>, kind: &FeatureKind) -> Option<f64> {
+    if !section.has("per") {
+        return None;
+    }
+    let is_above = |per: f64| per > 0.0;
+    let per = section.number("per", 1.0, "a difference above 0", is_above);
+    let refused = match kind {
+        FeatureKind::Age { .. } => None,
+        FeatureKind::Numeric { transform, .. } => match transform {
+            Transform::None => None,
+            Transform::Log => Some("none: of a logarithm a difference says nothing"),
+        },
+        FeatureKind::Categorical { .. }
+        | FeatureKind::Ordinal { .. }
+        | FeatureKind::Binary { .. } => Some("none: levels are compared one by one"),
+    };
+    if let Some(wanted) = refused {
+        section.problem("per", &per.to_string(), wanted);
+    }
+    Some(per)
 }
 
 /// Reports splines, of which a method other than a regression knows nothing.
@@ -273,7 +225,7 @@ fn impute(section: &mut Section<'_, '_>) -> Impute {
 }
 
 /// The key `range`.
-fn ends(section: &mut Section<'_, '_>) -> Option<(f64, f64)> {
+pub(super) fn ends(section: &mut Section<'_, '_>) -> Option<(f64, f64)> {
     let ends = section.optional::<Vec<f64>>("range")?;
     match ends.as_slice() {
         [low, high] if low < high && low.is_finite() && high.is_finite() => Some((*low, *high)),
@@ -304,7 +256,7 @@ fn numeric(section: &mut Section<'_, '_>) -> FeatureKind {
     }
 }
 
-fn levels(section: &mut Section<'_, '_>) -> Vec<String> {
+pub(super) fn levels(section: &mut Section<'_, '_>) -> Vec<String> {
     let levels: Vec<String> = section.required("levels").unwrap_or_default();
     let distinct: HashSet<&String> = levels.iter().collect();
     if levels.len() < 2 || distinct.len() < levels.len() {

@@ -186,6 +186,7 @@ impl Run {
     /// The patients are known: the method begins.
     fn begin_method(&mut self, description: Description) -> Result<Turn<Ending>, Failure> {
         self.patients = description.patients;
+        self.classes.clone_from(&description.classes);
         let approved = self.approved();
         if approved.is_some_and(|approved| description.patients > approved.all) {
             let text = "found more patients than the hospitals have approved";

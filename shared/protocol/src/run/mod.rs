@@ -116,6 +116,8 @@ pub struct Run {
     last: Timestamp,
     /// Patients of all sites.
     patients: u64,
+    /// Of them those of each class, or those with an event.
+    classes: Vec<u64>,
     sites: Vec<SiteState>,
     step: Step,
     work: Work,
@@ -189,6 +191,7 @@ impl Run {
             began: now,
             last: now,
             patients: 0,
+            classes: Vec::new(),
             work,
             totals: 0,
             introductions,

@@ -1,6 +1,7 @@
 //! All that a run leaves to its operator.
 
 use super::{Run, SiteState, Work};
+use crate::limits::PUBLISHED_PATIENTS;
 use crate::method::{Model, Stages};
 use crate::progress::Ending;
 use crate::result::{PooledFigures, RunResult, SiteResult};
@@ -49,6 +50,7 @@ fn pooled(run: &Run, stages: Option<&Stages>) -> PooledFigures {
     let assessment = sum.map(|sum| {
         let mut sum = sum.clone().of_sum(run.patients);
         if !run.job.is_alone() {
+            sum.note_areas();
             privacy::publish(sum.content(), run.seed);
             sum.pairs_in_tens();
         }
@@ -56,9 +58,22 @@ fn pooled(run: &Run, stages: Option<&Stages>) -> PooledFigures {
     });
     PooledFigures {
         patients: run.patients,
+        classes: classes(run),
         heard: String::new(),
         totals: run.totals,
         missing: stages.map_or(Vec::new(), |stages| stages.missing().to_vec()),
         assessment,
+    }
+}
+
+/// The patients of each class, as the card of the study has them: none where a class, or those without an event, are few.
+fn classes(run: &Run) -> Vec<u64> {
+    let counted: u64 = run.classes.iter().sum();
+    let others = run.patients.saturating_sub(counted);
+    let few = 0..PUBLISHED_PATIENTS;
+    let has_few = run.classes.iter().any(|class| few.contains(class));
+    match !run.job.is_alone() && (has_few || others > 0 && few.contains(&others)) {
+        true => Vec::new(),
+        false => run.classes.clone(),
     }
 }

@@ -157,11 +157,10 @@ pub fn of_job(job: &Job, operator: &str) -> Result<(String, String), DraftError>
                 _ => Part::Settings,
             };
             if matches!(part, Part::Outcome) {
-                let column = &job.cohort.outcome.column;
-                let _ = writeln!(
-                    study,
-                    "[[outcomes]]\nname = \"outcome\"\nlabel = {column:?}"
-                );
+                study.push_str("[[outcomes]]\nname = \"outcome\"\n");
+                if root.pointer("/outcome/label").is_none() {
+                    let _ = writeln!(study, "label = {:?}", job.cohort.outcome.column);
+                }
                 continue;
             }
         }

@@ -4,7 +4,6 @@
 //! asks all hospitals of the study.
 
 mod draft;
-mod outcome;
 mod read;
 mod state;
 
@@ -16,7 +15,6 @@ use crate::time::Timestamp;
 use privacy::Limits;
 use sha2::{Digest, Sha256};
 use similarity::numeric::precision::Precision;
-use std::collections::BTreeMap;
 use std::fmt;
 use time::Date;
 
@@ -90,13 +88,7 @@ pub struct CertificateFingerprint(String);
 pub struct StudyOutcome {
     /// The name by which jobs choose it.
     pub name: String,
-    /// What people read instead of the name.
-    pub label: String,
-    /// The unit of a number, or of a survival time; empty where none is given.
-    pub unit: String,
-    /// What people read instead of some of its groups.
-    pub level_labels: BTreeMap<String, String>,
-    /// Its columns and coding.
+    /// What people read, its columns and coding.
     pub specification: OutcomeSpecification,
 }
 

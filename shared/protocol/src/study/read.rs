@@ -1,7 +1,7 @@
 //! From TOML to [`Study`].
 
 use super::{CertificateFingerprint, Pinned, Study, StudyName, StudyOutcome};
-use crate::cohort::{self, OutcomeSpecification};
+use crate::cohort::{self, OutcomeSpecification, line};
 use crate::document::{self, DocumentErrors, Section, list, nearest_hint};
 use crate::limits::{OUTCOMES_MAX, RENEWALS_MAX, SITES_MAX, STUDY_LENGTH_MAX, SUMMED_SITES_MIN};
 use crate::method::{Method, card};
@@ -97,15 +97,6 @@ fn study(text: &str, root: &mut Section<'_, '_>) -> Option<Study> {
 pub(crate) fn precision(root: &mut Section<'_, '_>) -> Precision {
     let choices = [("rounded", Precision::Rounded), ("exact", Precision::Exact)];
     root.choice("precision", &choices).unwrap_or_default()
-}
-
-/// A text of one line, which is not empty.
-fn line(section: &mut Section<'_, '_>, key: &'static str) -> Option<String> {
-    let text: String = section.required(key)?;
-    if text.trim().is_empty() || text.contains(['\n', '\r', '\t']) {
-        section.problem(key, &format!("{text:?}"), "one line of text");
-    }
-    Some(text)
 }
 
 fn until(root: &mut Section<'_, '_>) -> Option<Date> {
@@ -213,26 +204,18 @@ fn outcomes(root: &mut Section<'_, '_>) -> Vec<StudyOutcome> {
     let is_absent = !root.has("outcomes");
     let outcomes = root.tables("outcomes", |section| {
         let name = line(section, "name");
-        let label = line(section, "label");
+        if !section.has("label") {
+            section.required::<String>("label");
+        }
         if let Some(name) = &name
             && !seen.insert(name.clone())
         {
             section.problem("name", &format!("{name:?} twice"), "each outcome once");
         }
-        let unit = section.or("unit", String::new());
-        let level_labels = section
-            .table("level_labels", |section| Some(section.entries()))
-            .unwrap_or_default();
-        let specification = cohort::outcome(section);
-        let outcome = StudyOutcome {
+        Some(StudyOutcome {
+            specification: cohort::outcome(section)?,
             name: name?,
-            label: label?,
-            unit,
-            level_labels: level_labels.into_iter().collect(),
-            specification: specification?,
-        };
-        labels_of_groups(section, &outcome);
-        Some(outcome)
+        })
     });
     if is_absent {
         root.problem("outcomes", "none", "a table headed [[outcomes]] for each");
@@ -241,22 +224,4 @@ fn outcomes(root: &mut Section<'_, '_>) -> Vec<StudyOutcome> {
         root.problem("outcomes", &found, &format!("at most {OUTCOMES_MAX}"));
     }
     outcomes
-}
-
-/// Reports labels and units that no group and no number has.
-fn labels_of_groups(section: &Section<'_, '_>, outcome: &StudyOutcome) {
-    let groups = outcome.groups();
-    let known: Vec<&str> = groups.iter().map(String::as_str).collect();
-    for name in outcome.level_labels.keys() {
-        if !known.contains(&name.as_str()) {
-            let near = nearest_hint(name, &known);
-            let wanted = format!("labels of {}{near}", list(&known));
-            section.problem("level_labels", &format!("{name:?}"), &wanted);
-        }
-    }
-    let has_classes = !outcome.specification.kind.classes().is_empty();
-    if has_classes && !outcome.unit.is_empty() {
-        let found = format!("{:?}", outcome.unit);
-        section.problem("unit", &found, "none: classes have no unit");
-    }
 }

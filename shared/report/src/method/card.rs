@@ -8,6 +8,7 @@ use super::{Chapters, File, Said};
 use crate::alike::AskedAbout;
 use crate::figures::FigureError;
 use crate::files::{Learnt, json};
+use crate::outcome::{rate_in_words, units_of};
 use crate::tables;
 use crate::words::{figure, listed};
 use maud::{Markup, html};
@@ -18,7 +19,7 @@ use protocol::method::card::settings::{CardSettings, Place, levels};
 use protocol::result::RunResult;
 use protocol::study::Study;
 use serde::Serialize;
-use words::{Line, lines, number, rate_in_words};
+use words::{Line, lines, number};
 
 /// A row of the table: its name, whether it belongs to the row above, and one cell a column.
 struct Row {
@@ -102,7 +103,11 @@ fn chapters(result: &RunResult, job: &Job, settings: &CardSettings, model: &Mode
 
 fn answer(result: &RunResult, study: &Study, table: &Table) -> Markup {
     let patients = table.groups.first().map_or(0, |everyone| everyone.patients);
-    let labels: Vec<String> = study.outcomes.iter().map(|one| one.label.clone()).collect();
+    let labels: Vec<String> = study
+        .outcomes
+        .iter()
+        .map(|one| one.specification.label.clone())
+        .collect();
     html! {
         p.lead {
             (patients) " patients of " (result.sites_that_took_part()) " hospitals, by " (listed(&labels))
@@ -117,8 +122,8 @@ fn answer(result: &RunResult, study: &Study, table: &Table) -> Markup {
 
 /// The table of one outcome: all patients, and those of each of its groups.
 fn of_outcome(settings: &CardSettings, table: &Table, place: usize) -> Markup {
-    let outcome = &settings.outcomes[place];
-    let groups = outcome.groups();
+    let outcome = &settings.outcomes[place].specification;
+    let groups = outcome.kind.groups();
     let groups_of = settings.groups_of(place);
     let places =
         std::iter::once(Place::Everyone).chain((0..groups.len()).map(|group| Place::Group {
@@ -176,7 +181,7 @@ fn of_outcome(settings: &CardSettings, table: &Table, place: usize) -> Markup {
 
 /// What is summed over the patients of the outcome itself.
 fn outcome_rows(settings: &CardSettings, table: &Table, place: usize, columns: usize) -> Vec<Row> {
-    let outcome = &settings.outcomes[place];
+    let outcome = &settings.outcomes[place].specification;
     // Beside all who have the outcome, whose column is the second of a number.
     let alone = |name: String, value: String, column: usize| {
         let cell = |own: usize| {
@@ -194,14 +199,16 @@ fn outcome_rows(settings: &CardSettings, table: &Table, place: usize, columns: u
     };
     match table.outcomes.get(place) {
         Some(OutcomeSummary::Number(moments)) => {
-            let name = words::with_unit(&outcome.label, &outcome.unit);
-            vec![alone(name, number(*moments), 1)]
+            vec![alone(outcome.label_with_unit(), number(*moments), 1)]
         }
         Some(OutcomeSummary::Time(time)) => {
-            let name = words::with_unit("time at risk, all with this outcome", &outcome.unit);
+            let name = words::with_unit(
+                "time at risk, all with this outcome",
+                outcome.unit_in_words(),
+            );
             let rate = table.rate(settings, place).map(|rate| {
-                let name = "events in a unit of time at risk".to_owned();
-                alone(name, rate_in_words(rate, &outcome.unit), 0)
+                let units = units_of(rate);
+                alone(rate_in_words(outcome, units), figure(units * rate), 0)
             });
             let mut rows = vec![alone(name, figure_of_time(*time), 0)];
             rows.extend(rate);

@@ -3,24 +3,27 @@
 use super::room::{Reported, usual_title};
 use super::{Chapters, File, Said};
 use crate::alike::AskedAbout;
+use crate::cohort::OutcomeEntry;
 use crate::estimates::{Drawn, estimates};
 use crate::figures::FigureError;
 use crate::files::{Learnt, json};
 use crate::tables;
+use crate::verdict::Verdict;
 use crate::words::{error, percent};
 use maud::{Markup, html};
 use protocol::cohort::OutcomeKind;
 use protocol::job::Job;
 use protocol::method::compare::model::Model;
-use protocol::method::compare::settings::CompareSettings;
+use protocol::method::compare::settings::{CompareSettings, Family};
 use protocol::method::compare::verdict::{Difference, Row, chance};
 use protocol::result::RunResult;
-use protocol::scores;
+use protocol::scores::{self, PooledTable};
 use serde::Serialize;
 use std::io;
 
 #[derive(Serialize)]
-struct ComparisonFile {
+struct ComparisonFile<'j> {
+    outcome: OutcomeEntry<'j>,
     /// Which similarity suits the cohort, and whether learning one was worth it.
     sentences: Vec<String>,
     neighbours: u32,
@@ -76,11 +79,12 @@ impl Kind {
     }
 
     /// What a difference is, on its axis.
-    fn axis(self) -> &'static str {
-        match self {
-            Self::Classes => "accuracy gained, percentage points",
-            Self::Number => "mean squared error reduced by",
-            Self::Survival => "concordance gained",
+    fn axis(self, unit: &str) -> String {
+        match (self, unit) {
+            (Self::Classes, _) => "accuracy gained, percentage points".to_owned(),
+            (Self::Number, "") => "mean squared error reduced by".to_owned(),
+            (Self::Number, unit) => format!("mean squared error reduced by ({unit} squared)"),
+            (Self::Survival, _) => "concordance gained".to_owned(),
         }
     }
 
@@ -139,11 +143,12 @@ fn files(job: &Job, model: &Model) -> Vec<File> {
     ]
 }
 
-fn comparison(job: &Job, model: &Model) -> ComparisonFile {
+fn comparison<'j>(job: &'j Job, model: &Model) -> ComparisonFile<'j> {
     let outcome = &job.cohort.outcome.kind;
     let kind = Kind::of(job);
     let families = model.rows(outcome);
     ComparisonFile {
+        outcome: OutcomeEntry::new(job),
         sentences: model.sentences(outcome),
         neighbours: model.neighbours,
         folds: model.folds,
@@ -193,7 +198,10 @@ fn majority(model: &Model) -> Option<f64> {
 }
 
 fn chapters(result: &RunResult, job: &Job, model: &Model) -> Result<Chapters, FigureError> {
-    let sentences = model.sentences(&job.cohort.outcome.kind);
+    let sentences = worth(job, model)
+        .into_iter()
+        .chain(model.sentences(&job.cohort.outcome.kind));
+    let sentences: Vec<String> = sentences.collect();
     let rows = model.rows(&job.cohort.outcome.kind);
     let kind = Kind::of(job);
     Ok(Chapters {
@@ -204,8 +212,8 @@ fn chapters(result: &RunResult, job: &Job, model: &Model) -> Result<Chapters, Fi
             }
         },
         glance: html! {
-            (table(model, &rows, kind))
-            (figure(&rows, kind)?)
+            (table(model, &rows, (kind, job.cohort.outcome.unit_in_words())))
+            (figure(&rows, (kind, job.cohort.outcome.unit_in_words()))?)
         },
         features: Markup::default(),
         sites: tables::sites(result),
@@ -225,6 +233,36 @@ fn chapters(result: &RunResult, job: &Job, model: &Model) -> Result<Chapters, Fi
             }
         },
     })
+}
+
+/// The figures of the similarity with the largest area, compared with the Euclidean distance and the majority class.
+fn worth(job: &Job, model: &Model) -> Vec<String> {
+    let tables = model.families.iter();
+    let tables = tables.map(|one| (one.counts.family, one.table()));
+    let area = |table: &PooledTable| table.scores().and_then(|scores| scores.auc);
+    let tables: Vec<(Family, PooledTable)> = tables.collect();
+    let of_plain = tables
+        .iter()
+        .find(|(family, _)| *family == Family::Euclidean);
+    let others = tables
+        .iter()
+        .filter(|(family, _)| *family != Family::Euclidean && !family.is_model());
+    let known = others.filter_map(|one| Some((one, area(&one.1)?)));
+    let Some(((family, table), _)) = known.max_by(|one, other| one.1.total_cmp(&other.1)) else {
+        return Vec::new();
+    };
+    let verdict = Verdict {
+        outcome: &job.cohort.outcome,
+        table,
+        other: of_plain.map(|(_, table)| ("Euclidean distance", table)),
+        on: &format!("on held-out patients by the {}", family.title()),
+        concludes: false,
+    };
+    let (first, rest) = match verdict.sentences().as_slice() {
+        [] => return Vec::new(),
+        [first, rest @ ..] => (first.clone(), rest.join(" ")),
+    };
+    vec![first, rest]
 }
 
 fn caption(model: &Model, kind: Kind) -> String {
@@ -250,10 +288,14 @@ fn caption(model: &Model, kind: Kind) -> String {
     how + what
 }
 
-fn table(model: &Model, rows: &[Row], kind: Kind) -> Markup {
+fn table(model: &Model, rows: &[Row], (kind, unit): (Kind, &str)) -> Markup {
+    let squared = match unit {
+        "" => "mean squared error".to_owned(),
+        unit => format!("mean squared error ({unit} squared)"),
+    };
     let columns: &[&str] = match kind {
         Kind::Classes => &["accuracy, %", "balanced, %", "AUC", "Brier"],
-        Kind::Number => &["mean squared error"],
+        Kind::Number => &[squared.as_str()],
         Kind::Survival => &["concordance"],
     };
     let figures = |row: &Row| -> Vec<String> {
@@ -311,7 +353,7 @@ fn table(model: &Model, rows: &[Row], kind: Kind) -> Markup {
     }
 }
 
-fn figure(rows: &[Row], kind: Kind) -> Result<Markup, FigureError> {
+fn figure(rows: &[Row], (kind, unit): (Kind, &str)) -> Result<Markup, FigureError> {
     let drawn = |row: &Row| {
         let difference = row.difference?.difference;
         Some(Drawn {
@@ -322,7 +364,7 @@ fn figure(rows: &[Row], kind: Kind) -> Result<Markup, FigureError> {
         })
     };
     let drawn: Vec<Drawn> = rows.iter().filter_map(drawn).collect();
-    let svg = estimates(&drawn, kind.axis(), 0.0, false)?;
+    let svg = estimates(&drawn, &kind.axis(unit), 0.0, false)?;
     let caption = "Right of the line is better than the Euclidean distance. An interval that reaches over the line may be chance.";
     Ok(tables::figure(
         "Compared with the Euclidean distance",

@@ -5,7 +5,7 @@ use super::{Chapters, File, Said};
 use crate::alike::AskedAbout;
 use crate::figures::FigureError;
 use crate::files::Learnt;
-use crate::quality::{self, Wording};
+use crate::quality::{self, Leading, Wording};
 use crate::tables::{self, Bar};
 use crate::words::{self, listed, of_hundred};
 use maud::{Markup, html};
@@ -107,7 +107,7 @@ fn chapters(
         sites: tables::sites(result),
         glance: quality::at_a_glance(result, &wording(), Vec::new(), &["forest", "out-of-bag"]),
         quality: html! {
-            (quality::errors(result, ERRORS, rule))
+            (quality::errors(result, job, ERRORS, rule))
             (quality::evaluation(result, job, &wording())?)
         },
         course: html! {
@@ -157,11 +157,19 @@ fn answer(result: &RunResult, job: &Job, settings: &ForestSettings, model: &Mode
                 (ForestScope::Federated, None) => { "No common forest" }
             }
             @match own.and_then(|errors| Some((errors, errors.value()?))) {
-                Some((errors, value)) => { " " (accuracy(errors.measure, value, &majority(result))) }
+                Some((errors, value)) => { " " (accuracy(job, errors.measure, value)) }
                 None => ": its accuracy is unknown, because too few patients are judged."
             }
         }
         p {
+            @let figures = quality::leading(result, job, &Leading {
+                judged: Judged::Learnt,
+                rule: "forest",
+                other: None,
+                on: "by trees that have not seen the patient",
+                concludes: true,
+            });
+            @if let Some((first, rest)) = figures.split_first() { b { (first) } " " (rest.join(" ")) " " }
             @let names = strongest(result, job);
             @if !names.is_empty() { "What matters most: " b { (listed(&names)) } ". " }
             "Each patient was predicted by trees that had not seen it."
@@ -170,31 +178,20 @@ fn answer(result: &RunResult, job: &Job, settings: &ForestSettings, model: &Mode
 }
 
 /// How good an error is, beside what needs no forest.
-fn accuracy(measure: ErrorMeasure, error: f64, majority: &Option<f64>) -> Markup {
+fn accuracy(job: &Job, measure: ErrorMeasure, error: f64) -> Markup {
+    let outcome = &job.cohort.outcome;
     html! {
         @match measure {
-            ErrorMeasure::Misclassified => {
-                "predicts the class with " b { "accuracy " (of_hundred(1.0 - error)) }
-                @if let Some(share) = majority {
-                    ", compared with " (of_hundred(*share)) " by the majority class"
-                }
-                "."
-            }
+            ErrorMeasure::Misclassified => { "predicts " (outcome.label) "." }
             ErrorMeasure::Squared => {
-                "predicts the outcome with a root mean squared error of " b { (words::figure(error.sqrt())) } "."
+                "predicts " (outcome.label) " with a root mean squared error of "
+                b { (words::figure(error.sqrt())) " " (outcome.unit_in_words()) } "."
             }
             ErrorMeasure::Discordant => {
-                "orders pairs of patients by risk with " b { "concordance " (of_hundred(1.0 - error)) } " (chance: 50 %)."
+                "orders pairs of patients by " (outcome.label) " with " b { "concordance " (of_hundred(1.0 - error)) } " (chance: 50 %)."
             }
         }
     }
-}
-
-/// The share of the most frequent class, where the sites told their tables.
-fn majority(result: &RunResult) -> Option<f64> {
-    let tables = scores::pooled_tables(result, Judged::Learnt);
-    let table = tables.first()?.counts.confusion.clone()?;
-    scores::majority(&table)
 }
 
 /// The features of the largest importance, as people read them.

@@ -1,5 +1,6 @@
 //! What a run of regression leaves: coefficients and how sure they are, and how well it predicts.
 
+mod columns;
 mod files;
 mod selection;
 mod splines;
@@ -13,12 +14,13 @@ use super::Chapters;
 use crate::estimates::{DRAWN_MAX, Drawn, estimates};
 use crate::figures::FigureError;
 use crate::files::Learnt;
-use crate::quality::{self, Wording};
+use crate::outcome::{rate_in_words, units_of};
+use crate::quality::{self, Leading, Wording};
 use crate::tables::{self, figure};
 use crate::words::{self, listed, of_hundred, probability};
+use columns::{compared, drawn_label, label, step, unit};
 use maud::{Markup, html};
 use protocol::assessment::ErrorMeasure;
-use protocol::cohort::FeatureKind;
 use protocol::job::Job;
 use protocol::method::regression::model::{Coefficient, Family, Model, Sureness, Ties};
 use protocol::method::regression::settings::{REGRESSION_RULE, RegressionSettings, WEIGHTED_RULE};
@@ -51,8 +53,8 @@ impl Reported for Model {
         chapters(result, job, settings, self)
     }
 
-    fn files(&self, _: &RunResult, _: &Job) -> Vec<File> {
-        files(self)
+    fn files(&self, _: &RunResult, job: &Job) -> Vec<File> {
+        files(self, job)
     }
 
     fn learnt(&self) -> Learnt<'_> {
@@ -62,10 +64,10 @@ impl Reported for Model {
     fn model<'r>(
         &'r self,
         _: &'r RunResult,
-        _: &'r Job,
+        job: &'r Job,
         _: &'r RegressionSettings,
     ) -> Option<impl Serialize> {
-        files::entry(self)
+        files::entry(self, job)
     }
 
     fn said(
@@ -109,7 +111,7 @@ fn chapters(
         },
         sites: tables::sites(result),
         quality: html! {
-            (quality::errors(result, ERRORS, rule))
+            (quality::errors(result, job, ERRORS, rule))
             (quality::evaluation(result, job, &wording())?)
             (hazards(job, model))
         },
@@ -152,40 +154,6 @@ fn ratio(model: &Model) -> Option<&'static str> {
     }
 }
 
-/// How people read a column; a curved part of a feature after it.
-fn label(job: &Job, column: &str) -> String {
-    let named = |name: &str| {
-        job.cohort
-            .features
-            .iter()
-            .any(|feature| feature.name == name)
-    };
-    let feature = column.trim_end_matches('\'');
-    match named(feature) && !named(column) {
-        true => job.cohort.label_of_row(feature) + &column[feature.len()..],
-        false => job.cohort.label_of_row(column),
-    }
-}
-
-/// The unit of a number's column; empty of a level.
-fn unit(job: &Job, column: &str) -> String {
-    let mut features = job.cohort.features.iter();
-    let feature = features.find(|feature| feature.name == column);
-    feature.map_or_else(String::new, |feature| feature.unit().to_owned())
-}
-
-/// By how much patients differ in a column, as it is told: a standard deviation of a number, else one level, or no and yes.
-fn step(job: &Job, one: &Coefficient) -> f64 {
-    let mut features = job.cohort.features.iter();
-    match features
-        .find(|feature| feature.name == one.name)
-        .map(|feature| &feature.kind)
-    {
-        Some(FeatureKind::Binary { .. } | FeatureKind::Ordinal { .. }) => 1.0,
-        _ => one.step,
-    }
-}
-
 /// What was fitted, how well it predicts, and what goes with the outcome.
 fn answer(result: &RunResult, job: &Job, model: &Model) -> Markup {
     if model.coefficients.is_empty() {
@@ -203,39 +171,46 @@ fn answer(result: &RunResult, job: &Job, model: &Model) -> Markup {
         named.map(|(one, _)| label(job, &one.name)).collect()
     };
     let [more, less] = [told(|value| value > 0.0), told(|value| value < 0.0)];
-    let column = &job.cohort.outcome.column;
-    let classes = job.cohort.outcome.kind.classes();
-    let second = classes.last().map_or("", String::as_str);
+    let outcome = &job.cohort.outcome;
+    let name = &outcome.label;
+    let having = having(job, model);
     let (what, higher, lower) = match model.family {
-        Family::Linear => (format!("{column} is"), "larger", "smaller"),
-        Family::Logistic => (format!("{column} is {second}"), "more often", "less often"),
-        Family::Cox(_) | Family::Exponential { .. } => {
-            ("The risk is".to_owned(), "higher", "lower")
-        }
+        Family::Linear => (format!("{name} is"), "larger", "smaller"),
+        Family::Logistic => (
+            format!("{name} ({having}) is"),
+            "more frequent",
+            "less frequent",
+        ),
+        Family::Cox(_) | Family::Exponential { .. } => (
+            format!("The hazard of {name} ({having}) is"),
+            "higher",
+            "lower",
+        ),
     };
     html! {
         p.lead {
-            "A " (family(model)) " of " b { (model.patients) " patients" }
-            @if model.events > 0 {
-                ", " (model.events) @match model.family {
-                    Family::Cox(_) | Family::Exponential { .. } => { " of them with the event," }
-                    Family::Linear | Family::Logistic => { " of them " (second) "," }
-                }
-            }
+            "A " (family(model)) " for " (name) " on " b { (model.patients) " patients" }
+            @if model.events > 0 { " (" (model.events) " " (having) ")" }
             @match own.and_then(|errors| Some((errors.measure, errors.value()?))) {
-                Some((ErrorMeasure::Misclassified, error)) => {
-                    " predicts the class with " b { "accuracy " (of_hundred(1.0 - error)) } " (in sample)."
-                }
+                Some((ErrorMeasure::Misclassified, _)) => { "." }
                 Some((ErrorMeasure::Squared, error)) => {
-                    " has a root mean squared error of " b { (words::figure(error.sqrt())) } " (in sample)."
+                    " has a root mean squared error of " b { (words::figure(error.sqrt())) " " (outcome.unit_in_words()) } " (in sample)."
                 }
                 Some((ErrorMeasure::Discordant, error)) => {
-                    " orders pairs of one site by risk with " b { "concordance " (of_hundred(1.0 - error)) }
+                    " orders pairs of one site with " b { "concordance " (of_hundred(1.0 - error)) }
                     " (chance: 50 %; in sample)."
                 }
                 None => " has unknown errors: too few patients were judged."
             }
         }
+        @let figures = quality::leading(result, job, &Leading {
+            judged: Judged::Learnt,
+            rule: REGRESSION_RULE,
+            other: None,
+            on: "in sample",
+            concludes: false,
+        });
+        @if let Some((first, rest)) = figures.split_first() { p { b { (first) } " " (rest.join(" ")) } }
         p {
             @if more.is_empty() && less.is_empty() {
                 "No feature is clearly associated with the outcome, given the others."
@@ -253,6 +228,15 @@ fn answer(result: &RunResult, job: &Job, model: &Model) -> Markup {
     }
 }
 
+/// What people read for patients with the outcome.
+fn having(job: &Job, model: &Model) -> String {
+    let outcome = &job.cohort.outcome;
+    match model.is_survival() {
+        true => outcome.event_label().to_owned(),
+        false => outcome.classes().pop().unwrap_or_default(),
+    }
+}
+
 /// The features' coefficients that could be estimated.
 fn fitted(model: &Model) -> impl Iterator<Item = (&Coefficient, Sureness)> {
     let all = model.coefficients.iter().filter(|one| one.name != CONSTANT);
@@ -266,6 +250,14 @@ fn effects_of(model: &Model) -> impl Iterator<Item = (&Coefficient, Sureness)> {
 
 /// The name of the constant.
 const CONSTANT: &str = "(constant)";
+
+/// What a difference between patients comes to, by name.
+fn axis(job: &Job, model: &Model) -> String {
+    match ratio(model) {
+        Some(ratio) => format!("{ratio} ({})", having(job, model)),
+        None => format!("difference of {}", job.cohort.outcome.label_with_unit()),
+    }
+}
 
 /// The figure: each effect for a usual difference between patients.
 fn effects(job: &Job, model: &Model) -> Result<Markup, FigureError> {
@@ -281,27 +273,28 @@ fn effects(job: &Job, model: &Model) -> Result<Markup, FigureError> {
     let drawn: Vec<Drawn> = effects
         .iter()
         .map(|(one, sure)| Drawn {
-            name: label(job, &one.name),
+            name: drawn_label(job, &one.name),
             value: told(one.value, step(job, one)),
             low: told(sure.low, step(job, one)),
             high: told(sure.high, step(job, one)),
         })
         .collect();
-    let axis = ratio(model).unwrap_or("difference of the outcome");
+    let axis = axis(job, model);
     let (none, is_ratio) = match ratio(model) {
         Some(_) => (1.0, true),
         None => (0.0, false),
     };
-    let svg = estimates(&drawn, axis, none, is_ratio)?;
+    let svg = estimates(&drawn, &axis, none, is_ratio)?;
     let more = match drawn.len() > DRAWN_MAX {
         true => " The largest are drawn; all are in coefficients.csv.",
         false => "",
     };
     let caption = format!(
-        "For patients who differ by a standard deviation of a number, or by a level, and in nothing else; with intervals, the \
-         grey line being no effect.{more}"
+        "For patients who differ by what is named, else by a standard deviation of a number or by a level, and in nothing else; \
+         with intervals, the grey line being no effect.{more}"
     );
-    Ok(figure("What goes with the outcome", &svg, &caption))
+    let title = format!("What goes with {}", job.cohort.outcome.label);
+    Ok(figure(&title, &svg, &caption))
 }
 
 /// The coefficients in their own units.
@@ -311,21 +304,20 @@ fn table(job: &Job, settings: &RegressionSettings, model: &Model) -> Markup {
         Some(_) => words::figure((value * step).exp()),
         None => words::figure(value * step),
     };
-    let by = "by a standard deviation or level";
     html! {
         @if !model.coefficients.is_empty() {
             h2 { "Coefficients" }
             table.wide {
                 thead {
                     tr {
-                        th scope="col" { "column" } th scope="col" { "unit" } th scope="col" { "coefficient" }
+                        th scope="col" { "column" } th scope="col" { "compared" } th scope="col" { "coefficient" }
                         th scope="col" { "standard error" }
-                        th scope="col" { (ratio(model).unwrap_or("difference")) " " (by) " (" (percent) " %)" } th scope="col" { "p" }
+                        th scope="col" { (axis(job, model)) ", " (percent) " % interval" } th scope="col" { "p" }
                     }
                 }
                 @for one in &model.coefficients {
                     tr {
-                        th scope="row" { (label(job, &one.name)) } td data-label="unit" { (unit(job, &one.name)) }
+                        th scope="row" { (label(job, &one.name)) } td data-label="compared" { (compared(job, model, one)) }
                         @match &one.sureness {
                             Some(sure) => {
                                 td data-label="coefficient" { (format!("{:.4}", one.value)) }
@@ -367,16 +359,21 @@ fn hazards(job: &Job, model: &Model) -> Markup {
 
 /// The baseline hazard that all hospitals have in common.
 fn common_baseline(job: &Job, model: &Model) -> Markup {
+    let outcome = &job.cohort.outcome;
+    let hazards = model.baseline.iter().map(|step| step.hazard);
+    let units = units_of(hazards.fold(1.0, f64::min));
+    let [from, until] = ["from", "until"].map(|end| format!("{end} ({})", outcome.unit_in_words()));
+    let rate = rate_in_words(outcome, units);
     html! {
         (proportionality(job, model))
         @if !model.baseline.is_empty() {
             h2 { "Baseline hazard" }
             table {
-                thead { tr { th scope="col" { "from" } th scope="col" { "until" } th scope="col" { "events per unit of time" } } }
+                thead { tr { th scope="col" { (from) } th scope="col" { (until) } th scope="col" { (rate) } } }
                 @for step in &model.baseline {
                     tr {
-                        td data-label="from" { (words::figure(step.from)) } td data-label="until" { (words::figure(step.until)) }
-                        td data-label="events per unit of time" { (format!("{:.4e}", step.hazard)) }
+                        td data-label=(from) { (words::figure(step.from)) } td data-label=(until) { (words::figure(step.until)) }
+                        td data-label=(rate) { (words::figure(units * step.hazard)) }
                     }
                 }
             }

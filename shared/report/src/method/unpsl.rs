@@ -17,12 +17,10 @@ use crate::rounds;
 use crate::tables::{self, Bar, figure};
 use crate::words::{listed, share};
 use maud::{Markup, html};
-use protocol::assessment::DISTANCE_RULE;
 use protocol::job::Job;
 use protocol::method::unpsl::model::{FeatureResult, Model, SelectionRow};
 use protocol::method::unpsl::settings::form_name;
 use protocol::result::RunResult;
-use protocol::scores::{Judged, PooledTable};
 use serde::Serialize;
 
 impl Reported for Model {
@@ -41,8 +39,8 @@ impl Reported for Model {
         chapters(result, job, self)
     }
 
-    fn files(&self, _: &RunResult, _: &Job) -> Vec<File> {
-        files::files(self)
+    fn files(&self, _: &RunResult, job: &Job) -> Vec<File> {
+        files::files(self, job)
     }
 
     fn learnt(&self) -> Learnt<'_> {
@@ -52,10 +50,10 @@ impl Reported for Model {
     fn model<'r>(
         &'r self,
         _: &'r RunResult,
-        _: &'r Job,
+        job: &'r Job,
         _: &'r UnpslSettings,
     ) -> Option<impl Serialize> {
-        files::entry(self)
+        files::entry(self, job)
     }
 
     fn said(&self, _: &RunResult, _: &Job, _: &UnpslSettings, _: AskedAbout<'_>) -> Option<Said> {
@@ -209,7 +207,6 @@ fn answer(result: &RunResult, job: &Job, model: &Model) -> Markup {
         .map(|row| row.label.clone())
         .collect();
     let (count, all) = (selected.len(), model.features.len());
-    let told = right::pooled(result, Judged::Learnt, DISTANCE_RULE);
     html! {
         @if count == 0 {
             p.lead {
@@ -217,7 +214,7 @@ fn answer(result: &RunResult, job: &Job, model: &Model) -> Markup {
             }
         } @else {
             p.lead {
-                "Which patients are similar depends mostly on " b { (listed(&names)) } ". "
+                "Which patients are similar with regard to " (job.cohort.outcome.label) " depends mostly on " b { (listed(&names)) } ". "
                 (count) " of " (all) " features count"
                 @match all - count { 0 => "", 1 => "; one does not", _ => "; the others do not" }
                 "."
@@ -226,12 +223,7 @@ fn answer(result: &RunResult, job: &Job, model: &Model) -> Markup {
             @if !filled.is_empty() {
                 p { b { (listed(&filled)) } ": most patients have no value of it, and an imputed one counts." }
             }
-            @match told.as_ref().and_then(PooledTable::scores) {
-                Some(scores) => { (right::accuracy(result, model, &scores)) }
-                None => {
-                    p { "Its accuracy is unknown: too few patients are judged." }
-                }
-            }
+            (right::worth(result, job, model))
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::encoding::values::{at_most, count, each, finite, finite_if_any, prese
 use crate::error::WireError;
 use crate::generated as pb;
 use ndarray::Array2;
+use protocol::area::Area;
 use protocol::assessment::{
     Assessment, ErrorMeasure, ErrorSums, EvaluationCounts, FeatureImportance, RuleErrors,
 };
@@ -89,6 +90,9 @@ pub(crate) fn evaluations_to_proto(
             rows: rows.into_iter().map(row).collect(),
         }),
         rounded_to: evaluation.rounded_to,
+        area: evaluation
+            .area
+            .map(|Area { value, within }| pb::Area { value, within }),
     };
     evaluations.into_iter().map(one).collect()
 }
@@ -107,6 +111,14 @@ fn evaluation(evaluation: pb::EvaluationCounts) -> Result<EvaluationCounts, Wire
         confusion: evaluation.confusion.map(confusion).transpose()?,
         scores: evaluation.scores.map(scores).transpose()?,
         rounded_to: count("the step of a grid of counts", evaluation.rounded_to.max(1))?,
+        area: evaluation.area.map(area).transpose()?,
+    })
+}
+
+fn area(area: pb::Area) -> Result<Area, WireError> {
+    Ok(Area {
+        value: finite("an area", area.value)?,
+        within: finite("the bound of an area", area.within)?,
     })
 }
 

@@ -11,7 +11,7 @@ use crate::generated as pb;
 use crate::message::progress::{ending, ending_to_proto, times, times_to_proto};
 use protocol::assessment::Assessment;
 use protocol::cohort::MissingShare;
-use protocol::limits::{JOB_LENGTH_MAX, MISSING_SHARES_MAX};
+use protocol::limits::{CLASSES_MAX, JOB_LENGTH_MAX, MISSING_SHARES_MAX};
 use protocol::method::Model;
 use protocol::name::OperatorName;
 use protocol::result::{PooledFigures, RunResult};
@@ -100,6 +100,7 @@ impl Travels for PooledFigures {
         };
         let header = pb::PooledFigures {
             patients: self.patients,
+            classes: self.classes,
             assessment,
             heard: self.heard,
             totals: self.totals,
@@ -116,9 +117,11 @@ impl Travels for PooledFigures {
     }
 
     fn join(header: pb::PooledFigures, parts: &mut IncomingParts) -> Result<Self, WireError> {
+        at_most("classes", header.classes.len(), CLASSES_MAX)?;
         at_most("missing shares", header.missing.len(), MISSING_SHARES_MAX)?;
         Ok(Self {
             patients: summed("patients of all sites", header.patients)?,
+            classes: each(header.classes, |count| summed("patients of a class", count))?,
             heard: label("a digest", header.heard)?,
             totals: header.totals,
             missing: each(header.missing, missing)?,

@@ -70,6 +70,7 @@ fn result() -> RunResult {
     RunResult {
         pooled: PooledFigures {
             patients: 1_200,
+            classes: vec![700, 500],
             missing: vec![MissingShare {
                 feature: "chol".to_owned(),
                 share: 0.25,
@@ -127,6 +128,7 @@ fn a_result_that_is_none_is_refused_with_what_was_wrong() {
         |result| result.pooled.patients = u64::MAX,
         "patients of all sites",
     );
+    refused(|result| result.pooled.classes = vec![1; 101], "classes");
     refused(
         |result| result.pooled.missing[0].share = f64::NAN,
         "the missing share",

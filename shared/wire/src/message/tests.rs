@@ -124,6 +124,7 @@ pub(crate) fn assessments() -> [Assessment; 2] {
         confusion: None,
         scores: None,
         rounded_to: 1,
+        area: None,
     };
     [
         Assessment {

@@ -229,7 +229,7 @@ golden = {
                       f.Part(notes=f.NotesChunk(notes=["south came late"]))],
                      operator="lab", sites=4, notes=1,
                      times=o.Times(submitted=1_700_000_000_000, began=1_700_000_000_250, ended=1_700_000_001_750),
-                     pooled=s.PooledFigures(patients=1_200, missing=[s.MissingShare(feature="chol", share=0.25)],
+                     pooled=s.PooledFigures(patients=1_200, classes=[700, 500], missing=[s.MissingShare(feature="chol", share=0.25)],
                                             heard="06", totals=2, assessment=judged)),
     "metric": result(o.Ending(converged=o.Converged()), metric_parts, unpsl=metric),
     "forest": result(o.Ending(completed=o.Completed()), [nodes], forest=t.ForestModel(

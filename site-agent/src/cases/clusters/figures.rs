@@ -151,13 +151,12 @@ fn survival(found: &Found<'_>, groups: &Clustering) -> Result<Option<LocalFigure
         survival_curve(name, (time, event), &members)
     };
     let curves: Vec<Curve> = (0..groups.clusters()).map(curve).collect();
-    let axis = match found.log_rank {
-        Some(test) => format!("time; log-rank p {}", p(test.p)),
-        None => "time".to_owned(),
-    };
+    let known = found
+        .log_rank
+        .map_or_else(String::new, |test| format!("; log-rank p {}", p(test.p)));
     Ok(Some(LocalFigure {
         title: "Survival by cluster",
-        svg: report::survival_by(&curves, &axis)?,
-        caption: "Share without an event by cluster (Kaplan-Meier).",
+        svg: report::survival(&curves, &found.setting.job.cohort.outcome, &known)?,
+        caption: "Survival by cluster (Kaplan-Meier).",
     }))
 }

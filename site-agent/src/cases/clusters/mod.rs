@@ -250,9 +250,9 @@ fn groups(found: &Found<'_>) -> Vec<OneGroup> {
             medoid: setting.patients.name(groups.medoids[group]),
             stability: groups.stability[group],
             marks: marks.of(&setting.job.cohort.features, group),
-            sentence: shown::fared(&fared, rows.len(), &setting.job.cohort),
-            outcome: text::outcome(&fared),
-            fared: GroupFared::from(&fared),
+            sentence: shown::fared(&fared, rows.len(), &setting.job.cohort.outcome),
+            outcome: text::outcome(&fared, &setting.job.cohort.outcome),
+            fared: GroupFared::of(&fared, &setting.job.cohort.outcome),
         }
     };
     (0..groups.clusters()).map(one).collect()
@@ -317,7 +317,7 @@ fn csv(setting: &Setting, answer: &Answer) -> io::Result<Vec<u8>> {
     let mut header = ["patient", "group", "distance from medoid", "medoid"]
         .map(str::to_owned)
         .to_vec();
-    header.extend(shown::outcome_header(outcome));
+    header.extend(shown::outcome_header(&setting.job.cohort.outcome));
     table.write_record(&header)?;
     for (row, one) in answer.rows.iter().enumerate() {
         let mut record = vec![

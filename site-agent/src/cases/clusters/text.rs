@@ -1,8 +1,9 @@
 //! Groups in words and tables.
 
-use super::super::shown::{four, short, table};
+use super::super::shown::{four, in_unit, short, table};
 use super::{Answer, Found, OneGroup};
 use crate::cli::StabilityOption;
+use protocol::cohort::OutcomeSpecification;
 use similarity::uses::cases::Fared;
 
 /// Features that the first sentence names of a group.
@@ -71,7 +72,8 @@ pub(super) fn sentence(found: &Found<'_>, rule: StabilityOption, groups: &[OneGr
         false => ". Their outcomes do not differ beyond chance",
     };
     format!(
-        "{start}, {sure}: {of_groups}. Outcomes: {outcomes}{}{alike}.",
+        "{start}, {sure}: {of_groups}. {}: {outcomes}{}{alike}.",
+        found.setting.job.cohort.outcome.label,
         test.unwrap_or_default()
     )
 }
@@ -99,7 +101,7 @@ pub(in super::super) fn p(value: f64) -> String {
 }
 
 /// How a group fared, in few words.
-pub(super) fn outcome(fared: &Fared) -> String {
+pub(super) fn outcome(fared: &Fared, specification: &OutcomeSpecification) -> String {
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     match fared {
         Fared::Classes(shares) => {
@@ -114,8 +116,10 @@ pub(super) fn outcome(fared: &Fared) -> String {
                 format!("{} {}", percent(one.share.value), one.level)
             })
         }
-        Fared::Mean(mean) => format!("mean {}", short(mean.value)),
-        Fared::Survival { share, .. } => format!("{} with the event", percent(share.value)),
+        Fared::Mean(mean) => format!("mean {}", in_unit(mean.value, specification)),
+        Fared::Survival { share, .. } => {
+            format!("{} {}", percent(share.value), specification.event_label())
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::super::CasesError;
 use super::super::shown::Told;
+use protocol::cohort::OutcomeSpecification;
 use serde::Serialize;
 use similarity::cohort::Outcome;
 use similarity::judge::figures::{Figures, gain};
@@ -15,8 +16,10 @@ const CHANCE: f64 = 0.05;
 /// How well it goes, for machines and people.
 #[derive(Debug, Serialize)]
 pub(super) struct Judged {
-    /// Patients who were held out in turn.
-    held_out: usize,
+    /// Patients who were left out of the fit in turn.
+    judged: usize,
+    /// Whether the distance has seen their outcomes: then none of them was held out.
+    pub(super) seen: bool,
     folds: usize,
     /// k.
     neighbours: usize,
@@ -74,6 +77,7 @@ impl Judged {
     pub(super) fn of(
         held: &HeldOut,
         (folds, neighbours): (usize, usize),
+        (outcome, seen): (&OutcomeSpecification, bool),
     ) -> Result<Self, CasesError> {
         let near = format!("the {neighbours} nearest");
         let nothing = match &held.outcome {
@@ -111,12 +115,13 @@ impl Judged {
             })
         });
         Ok(Self {
-            held_out: held.rows.len(),
+            judged: held.rows.len(),
+            seen,
             folds,
             neighbours,
             gains: told.collect(),
             coverage: coverage(held).map(Told::from),
-            sentence: sentence(&found, &gains, neighbours),
+            sentence: sentence(&found, &gains, neighbours, (&outcome.label, seen)),
             rules: rules(named.map(|(rule, _)| rule), &found),
         })
     }
@@ -171,26 +176,55 @@ fn coverage(held: &HeldOut) -> Option<Interval> {
     Some(wilson(within, known.count()))
 }
 
+/// Which patients the figures are of, as a heading.
+pub(super) fn patients(seen: bool) -> &'static str {
+    match seen {
+        true => "patients, in sample",
+        false => "held-out patients",
+    }
+}
+
 /// The answer.
-fn sentence(found: &[Figures], gains: &[Option<Difference>], neighbours: usize) -> String {
+fn sentence(
+    found: &[Figures],
+    gains: &[Option<Difference>],
+    neighbours: usize,
+    (label, seen): (&str, bool),
+) -> String {
+    let figures = figures(found, gains, neighbours, (label, patients(seen)));
+    match seen {
+        true => format!(
+            "{figures} The distance was learned from these patients' outcomes, so this says nothing about new patients; \
+             `--by euclidean` has not seen them."
+        ),
+        false => figures,
+    }
+}
+
+/// It without what the distance has seen.
+fn figures(
+    found: &[Figures],
+    gains: &[Option<Difference>],
+    neighbours: usize,
+    (label, patients): (&str, &str),
+) -> String {
     let of_hundred = |share: f64| format!("{:.0}", 100.0 * share);
     let ends = |one: Interval| format!("{} to {}", of_hundred(one.low), of_hundred(one.high));
     let first = found[0].first();
     let [near, nothing] = [&found[1], &found[2]].map(|figures| of_hundred(figures.first().value));
     let start = match &found[0] {
         Figures::Classes { .. } => format!(
-            "predicts the class with accuracy {} % ({}) on held-out patients; the {neighbours} nearest: {near} %; majority class: \
-             {nothing} %",
+            "predicts {label} with accuracy {} % ({}) on {patients}; the {neighbours} nearest: {near} %; majority class: {nothing} %",
             of_hundred(first.value),
             ends(first)
         ),
         Figures::Numbers { .. } => format!(
-            "explains {} % of the variance of held-out patients ({}); the {neighbours} nearest: {near} %; the mean: {nothing} %",
+            "explains {} % of the variance of {label} on {patients} ({}); the {neighbours} nearest: {near} %; the mean: {nothing} %",
             of_hundred(first.value),
             ends(first)
         ),
         Figures::Times { .. } => format!(
-            "orders held-out patients by time with concordance {} % ({}); the {neighbours} nearest: {near} %; no information: \
+            "orders {patients} by {label} with concordance {} % ({}); the {neighbours} nearest: {near} %; no information: \
              {nothing} %",
             of_hundred(first.value),
             ends(first)

@@ -106,7 +106,9 @@ fn by_run(arguments: &Predict) -> Result<String, CasesError> {
     let seed = Seed(arguments.seed);
     let folds = arguments.folds as usize;
     let held = held_out(&of, &cohort, learner, (folds, arguments.k), seed)?;
-    let judged = Judged::of(&held, (folds, arguments.k))?;
+    let seen = seen(arguments.by, &setting);
+    let specification = &setting.job.cohort.outcome;
+    let judged = Judged::of(&held, (folds, arguments.k), (specification, seen.is_some()))?;
     let names: Vec<String> = held
         .rows
         .iter()
@@ -115,7 +117,7 @@ fn by_run(arguments: &Predict) -> Result<String, CasesError> {
     let mut remarks = vec![judged.said(held.rows.len(), setting.patients.len())];
     remarks.extend(setting.remarks.iter().cloned());
     remarks.extend(replaced);
-    remarks.extend(seen(arguments.by, &setting));
+    remarks.extend(seen);
     let mut model = Model::learn(setting, arguments, (kernel, learner))?;
     remarks.extend(of_machine(&model));
     model.said = std::iter::once(judged.sentence.clone())
@@ -133,11 +135,14 @@ fn by_run(arguments: &Predict) -> Result<String, CasesError> {
         ));
     }
     if let Some(folder) = &arguments.out {
-        keep(folder, page::all(&held, &answer)?)?;
+        keep(
+            folder,
+            page::all(&held, &answer, &model.job.cohort.outcome)?,
+        )?;
     }
     let csv = || match &arguments.new {
         Some(_) => text::new_csv(&answer),
-        None => text::held_out_csv(&held, &names),
+        None => text::held_out_csv(&held, &names, &model.job.cohort.outcome),
     };
     tell(&arguments.output, &answer, csv, || text::whole(&answer))
 }
@@ -178,7 +183,7 @@ fn answer(model: &Model, judged: Option<Judged>, new: Vec<OneNew>) -> Answer {
     let mut said = model.said.iter().cloned();
     let sentence = said.next().unwrap_or_default();
     Answer {
-        outcome: model.job.cohort.outcome.column.clone(),
+        outcome: model.job.cohort.outcome.label_with_unit(),
         comparison: model.comparison.name(),
         kernel: model.kernel_name(),
         learner: model::name_of(model.learner),
@@ -211,17 +216,14 @@ fn answer(model: &Model, judged: Option<Judged>, new: Vec<OneNew>) -> Answer {
 /// Whether what compares has seen the outcomes of those who are held out.
 fn seen(by: By, setting: &Setting) -> Option<String> {
     match (&setting.comparison, &setting.placed) {
-        (Comparison::Proximity(_), Placed::Nodes { bags: Some(_), .. }) => Some(
-            "a held-out patient is compared by trees that have not seen it, and all others by all trees, as for a new patient"
-                .to_owned(),
-        ),
+        // A held-out patient is compared by trees that have not seen it, and all others by all trees, as for a new patient.
+        (Comparison::Proximity(_), Placed::Nodes { bags: Some(_), .. }) => None,
         (Comparison::Proximity(_), _) => Some(
-            "the forest may have seen the held-out patients: all figures may be optimistic".to_owned(),
+            "the forest may have seen these patients: all figures may be optimistic".to_owned(),
         ),
         _ => match by {
             By::Run | By::Personal | By::Regression | By::Anchored => Some(
-                "the distance was learned from these patients' outcomes, held-out ones included: figures of the prediction and of \
-                 the nearest are slightly optimistic; `--by euclidean` has not seen them"
+                "the distance was learned from these patients' outcomes: figures of the prediction and of the nearest are in sample"
                     .to_owned(),
             ),
             By::Euclidean | By::Manhattan | By::Cosine | By::Mahalanobis | By::Gower => None,

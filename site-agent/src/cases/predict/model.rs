@@ -207,7 +207,7 @@ impl Model {
         order.sort_by(|one, other| sizes[*other].total_cmp(&sizes[*one]).then(one.cmp(other)));
         let one = |row: usize| Prototype {
             patient: self.names[row].clone(),
-            outcome: shown::outcome(&self.outcome, row),
+            outcome: shown::outcome(&self.outcome, &self.job.cohort.outcome, row),
             share: sizes[row] / all,
         };
         let heavy = order.into_iter().filter(|row| sizes[*row] > 0.0);
@@ -236,7 +236,7 @@ impl Model {
             order.sort_by(|a, b| values[*b].total_cmp(&values[*a]).then(a.cmp(b)));
             let near = |row: usize| Near {
                 patient: self.names[row].clone(),
-                outcome: shown::outcome(&self.outcome, row),
+                outcome: shown::outcome(&self.outcome, &self.job.cohort.outcome, row),
                 kernel: values[row],
                 share: if all > 0.0 {
                     sign * parts[row] / all
@@ -265,9 +265,9 @@ impl Model {
                 let levels = self.levels();
                 let row = chances.row(query);
                 let class = class_of(forecast, query);
-                let column = &self.job.cohort.outcome.column;
+                let label = &self.job.cohort.outcome.label;
                 let percent = 100.0 * row[class];
-                one.predicted = format!("{column} {}, chance {percent:.0} %", levels[class]);
+                one.predicted = format!("{label}: {}, chance {percent:.0} %", levels[class]);
                 let chance = |(class, chance): (&String, &f64)| Chance {
                     class: class.clone(),
                     chance: *chance,
@@ -276,15 +276,18 @@ impl Model {
             }
             Forecast::Numbers(numbers) => {
                 let found = numbers[query];
-                let [mean, low, high] = [found.mean, found.low, found.high].map(shown::short);
-                let column = &self.job.cohort.outcome.column;
-                one.predicted = format!("{column} {mean} (95 %: {low} to {high})");
+                let outcome = &self.job.cohort.outcome;
+                let [low, high] = [found.low, found.high].map(shown::short);
+                let mean = shown::in_unit(found.mean, outcome);
+                one.predicted = format!("{}: {mean} (95 %: {low} to {high})", outcome.label);
                 one.value = Some(found.mean);
                 one.low = Some(found.low);
                 one.high = Some(found.high);
             }
             Forecast::Times(times) => {
-                one.predicted = format!("event at about {}", shown::short(times[query]));
+                let outcome = &self.job.cohort.outcome;
+                let time = shown::in_unit(times[query], outcome);
+                one.predicted = format!("{} at about {time}", outcome.event_label());
                 one.value = Some(times[query]);
             }
         }

@@ -1,9 +1,10 @@
 //! A prediction as a page, with its figure.
 
 use super::super::{CasesError, shown};
-use super::judged::ToldFigures;
+use super::judged::{Judged, ToldFigures, patients};
 use super::{Answer, HeldOut};
 use crate::method::survival_curve;
+use protocol::cohort::OutcomeSpecification;
 use report::{Curve, LocalFigure, Part, Shares};
 use similarity::cohort::Outcome;
 use similarity::judge::survival::groups_by_risk;
@@ -16,10 +17,11 @@ const NEW_MAX: usize = 10;
 pub(super) fn all(
     held: &HeldOut,
     answer: &Answer,
+    specification: &OutcomeSpecification,
 ) -> Result<Vec<(&'static str, String)>, CasesError> {
-    let figure = figure(held)?;
+    let figure = figure(held, specification)?;
     let mut files: Vec<(&'static str, String)> = Vec::new();
-    files.extend(figure.iter().map(|one| ("held-out.svg", one.svg.clone())));
+    files.extend(figure.iter().map(|one| ("judged.svg", one.svg.clone())));
     let mut sentences = vec![answer.sentence.clone()];
     sentences.extend(of_new(answer));
     sentences.extend(answer.remarks.iter().map(|remark| shown::sentence(remark)));
@@ -58,15 +60,7 @@ fn shares(answer: &Answer) -> Vec<Shares> {
     let judged = Shares {
         title: "How well each predicts",
         bars: bars.collect(),
-        caption: match answer.judged.as_ref().and_then(|judged| judged.rules.first()) {
-            Some(one) => match one.figures {
-                ToldFigures::Classes { .. } => "Of 100 held-out patients, those whose class is predicted, with the interval of 95 %.",
-                ToldFigures::Numbers { .. } => "Of 100 parts of the variance of held-out patients, those explained (R2), with the interval of 95 %.",
-                ToldFigures::Times { .. } => "Of 100 pairs of held-out patients, those in the right order, with the interval of 95 %.",
-            },
-            None => "",
-        }
-        .to_owned(),
+        caption: answer.judged.as_ref().map_or_else(String::new, caption),
     };
     let longest = answer.prototypes.first().map_or(1.0, |one| one.share);
     let heavy = answer.prototypes.iter().map(|one| {
@@ -85,7 +79,21 @@ fn shares(answer: &Answer) -> Vec<Shares> {
     vec![judged, heavy]
 }
 
-fn figure(held: &HeldOut) -> Result<Option<LocalFigure>, CasesError> {
+fn caption(judged: &Judged) -> String {
+    let what = match judged.rules.first().map(|one| &one.figures) {
+        Some(ToldFigures::Classes { .. }) => "Accuracy",
+        Some(ToldFigures::Numbers { .. }) => "Explained share of the variance (R2)",
+        Some(ToldFigures::Times { .. }) => "Concordance",
+        None => return String::new(),
+    };
+    let patients = patients(judged.seen);
+    format!("{what} on {patients}, in percent, with 95 % interval.")
+}
+
+fn figure(
+    held: &HeldOut,
+    specification: &OutcomeSpecification,
+) -> Result<Option<LocalFigure>, CasesError> {
     Ok(match (&held.forecast, &held.outcome) {
         (Forecast::Numbers(numbers), Outcome::Numeric(values)) => {
             let points = numbers.iter().zip(values);
@@ -95,8 +103,8 @@ fn figure(held: &HeldOut) -> Result<Option<LocalFigure>, CasesError> {
                 .collect();
             Some(LocalFigure {
                 title: "Predicted and observed",
-                svg: report::against(&points)?,
-                caption: "A point a held-out patient.",
+                svg: report::against(&points, &specification.label_with_unit())?,
+                caption: "One point per patient.",
             })
         }
         (Forecast::Times(_), Outcome::Survival { time, event }) => {
@@ -113,8 +121,8 @@ fn figure(held: &HeldOut) -> Result<Option<LocalFigure>, CasesError> {
                 .collect();
             Some(LocalFigure {
                 title: "Survival by prediction",
-                svg: report::survival(&curves)?,
-                caption: "Held-out patients in thirds of their predicted times, by Kaplan and Meier.",
+                svg: report::survival(&curves, specification, "")?,
+                caption: "Patients in thirds of their predicted times, by Kaplan and Meier.",
             })
         }
         _ => None,

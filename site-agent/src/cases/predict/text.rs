@@ -2,9 +2,10 @@
 
 use super::super::clusters::p;
 use super::super::shown::{self, Told, four, short, table};
-use super::judged::{Judged, ToldFigures};
+use super::judged::{Judged, ToldFigures, patients};
 use super::model::{Near, OneNew};
 use super::{Answer, HeldOut};
+use protocol::cohort::OutcomeSpecification;
 use similarity::cohort::Outcome;
 use similarity::uses::prediction::Forecast;
 use std::io;
@@ -64,6 +65,7 @@ fn ends(told: &Told) -> String {
 }
 
 fn figures(judged: &Judged) -> String {
+    let patients = patients(judged.seen);
     let mut rows = Vec::new();
     for one in &judged.rules {
         let (header, cells) = match &one.figures {
@@ -75,7 +77,7 @@ fn figures(judged: &Judged) -> String {
                 ..
             } => (
                 vec![
-                    "held-out patients",
+                    patients,
                     "accuracy",
                     "balanced accuracy",
                     "AUC",
@@ -96,14 +98,13 @@ fn figures(judged: &Judged) -> String {
                 let (value, low, high) = mean_squared_error.parts();
                 let error = format!("{} ({} to {})", short(value), short(low), short(high));
                 (
-                    vec!["held-out patients", "mean squared error", "R2"],
+                    vec![patients, "mean squared error", "R2"],
                     vec![error, ends(explained)],
                 )
             }
-            ToldFigures::Times { concordance, .. } => (
-                vec!["held-out patients", "concordance"],
-                vec![ends(concordance)],
-            ),
+            ToldFigures::Times { concordance, .. } => {
+                (vec![patients, "concordance"], vec![ends(concordance)])
+            }
         };
         if rows.is_empty() {
             rows.push(header.into_iter().map(str::to_owned).collect());
@@ -121,7 +122,7 @@ fn figures(judged: &Judged) -> String {
     if let Some(coverage) = &judged.coverage {
         let (value, low, high) = coverage.parts();
         text.push_str(&format!(
-            "Intervals of 95 % cover {:.1} % of held-out outcomes ({:.1} to {:.1}).\n",
+            "Intervals of 95 % cover {:.1} % of these outcomes ({:.1} to {:.1}).\n",
             100.0 * value,
             100.0 * low,
             100.0 * high
@@ -160,7 +161,7 @@ pub(super) fn new_csv(answer: &Answer) -> io::Result<Vec<u8>> {
         classes
             .into_iter()
             .flatten()
-            .map(|one| format!("chance of {}", one.class)),
+            .map(|one| format!("chance: {}", one.class)),
     );
     if has_ends {
         header.extend(["low", "high"].map(str::to_owned));
@@ -190,16 +191,20 @@ pub(super) fn new_csv(answer: &Answer) -> io::Result<Vec<u8>> {
 }
 
 /// A row a patient who was held out.
-pub(super) fn held_out_csv(held: &HeldOut, names: &[String]) -> io::Result<Vec<u8>> {
+pub(super) fn held_out_csv(
+    held: &HeldOut,
+    names: &[String],
+    specification: &OutcomeSpecification,
+) -> io::Result<Vec<u8>> {
     let mut csv = csv::Writer::from_writer(Vec::new());
     let levels: &[String] = match &held.outcome {
         Outcome::Classes { levels, .. } => levels,
         Outcome::Numeric(_) | Outcome::Survival { .. } => &[],
     };
     let mut header = vec!["patient".to_owned()];
-    header.extend(shown::outcome_header(&held.outcome));
+    header.extend(shown::outcome_header(specification));
     header.push("predicted".to_owned());
-    header.extend(levels.iter().map(|level| format!("chance of {level}")));
+    header.extend(levels.iter().map(|level| format!("chance: {level}")));
     if matches!(held.forecast, Forecast::Numbers(_)) {
         header.extend(["low", "high"].map(str::to_owned));
     }

@@ -20,7 +20,8 @@ pub(super) fn all(
     answer: &Answer,
 ) -> Result<Vec<(&'static str, String)>, CasesError> {
     let shown = &answer.queries[..answer.queries.len().min(QUERIES_MAX)];
-    let mut sentences: Vec<String> = shown.iter().flat_map(said).collect();
+    let label = &setting.job.cohort.outcome.label;
+    let mut sentences: Vec<String> = shown.iter().flat_map(|one| said(one, label)).collect();
     sentences.push(format!(
         "The whole cohort of {}: {}.",
         answer.patients, answer.whole_sentence
@@ -38,7 +39,7 @@ pub(super) fn all(
         parts.push(Part::Figure(LocalFigure {
             title: "Survival",
             svg,
-            caption: "Share without the event, of the most similar and of the whole cohort (Kaplan-Meier).",
+            caption: "Survival of the most similar and of the whole cohort (Kaplan-Meier).",
         }));
     }
     let title = match shown {
@@ -50,7 +51,7 @@ pub(super) fn all(
 }
 
 /// What the reader must know of one query: first whether anybody is similar.
-fn said(one: &OneQuery) -> Vec<String> {
+fn said(one: &OneQuery, label: &str) -> Vec<String> {
     let (patient, cases) = (&one.patient, one.cases.len());
     let mut sentences = Vec::new();
     if one.unusual.nobody_alike {
@@ -59,7 +60,7 @@ fn said(one: &OneQuery) -> Vec<String> {
         ));
     }
     sentences.push(format!(
-        "Of the {cases} patients most similar to {patient}: {}.",
+        "{label} of the {cases} patients most similar to {patient}: {}.",
         one.sentence
     ));
     sentences.push(unusual(one).trim_end().to_owned());
@@ -172,5 +173,9 @@ fn survival(setting: &Setting, queries: &[OneQuery]) -> Result<Option<String>, C
         let name = format!("{} nearest to {}", one.rows.len(), one.patient);
         curve(name, &one.rows)
     }));
-    Ok(Some(report::survival(&curves)?))
+    Ok(Some(report::survival(
+        &curves,
+        &setting.job.cohort.outcome,
+        "",
+    )?))
 }

@@ -8,7 +8,7 @@ use ndarray::Array2;
 use protocol::cohort::OutcomeKind;
 use protocol::message::cluster::{Marking, nearest};
 use protocol::method::cluster::model::Alike;
-use report::{Part, Shares, sheet};
+use report::{Part, Shares, outcome_sentence, sheet};
 use serde_json::json;
 use similarity::cohort::Outcome;
 use similarity::uses::cases::Fared;
@@ -141,6 +141,12 @@ fn page(site: &SiteRun, beside: &[Beside]) -> String {
         "This site's {patients} patients in the {} clusters that all sites share.",
         beside.len()
     )];
+    let (counts, of) = (&site.classes, &site.job.cohort.outcome);
+    sentences.push(outcome_sentence(
+        of,
+        counts,
+        site.cohort.cohort.patients() as u64,
+    ));
     if !lacking.is_empty() {
         let text = format!(
             "Nobody here is in cluster {}.",
@@ -168,31 +174,38 @@ fn page(site: &SiteRun, beside: &[Beside]) -> String {
         bars: bars.collect(),
         caption: "Shares of this site's patients, and of all sites' in small groups.".to_owned(),
     }];
-    let classes = site.job.cohort.outcome.kind.classes();
-    if let [_, second] = classes.as_slice() {
-        let bars = beside.iter().enumerate().flat_map(|(place, one)| {
-            let bar = |whose: &str, share: Option<f64>| {
-                let name = format!("cluster {}, {whose}", place + 1);
-                share.map(|share| (name, share, hundred(share)))
-            };
-            [
-                bar("here", one.fared_here),
-                bar("all sites", one.fared_everywhere),
-            ]
-        });
-        shares.push(Shares {
-            title: "Outcomes",
-            bars: bars.flatten().collect(),
-            caption: format!(
-                "Patients of each cluster whose {} is {second}.",
-                site.job.cohort.outcome.column
-            ),
-        });
-    }
+    shares.extend(outcomes(site, beside));
     let title = format!(
         "{}: the shared clusters, for this site's patients",
         site.job.name
     );
     let parts: Vec<Part> = shares.into_iter().map(Part::Shares).collect();
     sheet(&title, &sentences, &parts)
+}
+
+/// Of two classes, how many patients of each cluster are of the second.
+fn outcomes(site: &SiteRun, beside: &[Beside]) -> Option<Shares> {
+    let outcome = &site.job.cohort.outcome;
+    let classes = outcome.classes();
+    let [_, second] = classes.as_slice() else {
+        return None;
+    };
+    let bars = beside.iter().enumerate().flat_map(|(place, one)| {
+        let bar = |whose: &str, share: Option<f64>| {
+            let name = format!("cluster {}, {whose}", place + 1);
+            share.map(|share| (name, share, format!("{:.0} %", 100.0 * share)))
+        };
+        [
+            bar("here", one.fared_here),
+            bar("all sites", one.fared_everywhere),
+        ]
+    });
+    Some(Shares {
+        title: "Outcomes",
+        bars: bars.flatten().collect(),
+        caption: format!(
+            "{}: {second}, a share of the patients of each cluster.",
+            outcome.label
+        ),
+    })
 }

@@ -139,6 +139,7 @@ impl Comparer {
                 confusion: held.predicted.confusion(outcome),
                 scores: scores(held, outcome, neighbours),
                 rounded_to: 1,
+                area: None,
             },
             errors: Some(errors(held, outcome)),
             discordant: beside.and_then(|beside| discordant(beside, &held.predicted, outcome)),

@@ -206,6 +206,7 @@ impl Forests<'_> {
             in_bag: &grown.in_bag,
             tuned,
             outcome,
+            specification: &self.site.job.cohort.outcome,
             patients: &self.site.cohort.patients,
             seed: self.site.seed,
         };

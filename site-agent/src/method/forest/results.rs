@@ -5,6 +5,7 @@ use crate::method::figures;
 use crate::patients::{ResultsError, neighbours_csv, outcome_csv, replace};
 use crate::source::Patients;
 use ndarray::{Array1, Array2};
+use protocol::cohort::OutcomeSpecification;
 use report::npy;
 use similarity::cohort::Outcome;
 use similarity::compare::proximity::kernel::{Kernel, Training};
@@ -41,6 +42,8 @@ pub(crate) struct ForestResults<'r> {
     /// How the size of terminal nodes was chosen, where it was.
     pub(crate) tuned: Option<&'r Tuned>,
     pub(crate) outcome: &'r Outcome,
+    /// What people read of it.
+    pub(crate) specification: &'r OutcomeSpecification,
     pub(crate) patients: &'r Patients,
     pub(crate) seed: Seed,
 }
@@ -54,7 +57,11 @@ pub(crate) fn write(results: &ForestResults<'_>, folder: &Path) -> Result<(), Re
         (FOREST, Ok(results.forest.to_bytes())),
         (
             "outcome.csv",
-            outcome_csv(results.patients, results.outcome),
+            outcome_csv(
+                results.patients,
+                results.outcome,
+                results.specification.unit_in_words(),
+            ),
         ),
         ("predictions.csv", predictions_csv(results)),
         (
@@ -66,7 +73,11 @@ pub(crate) fn write(results: &ForestResults<'_>, folder: &Path) -> Result<(), Re
     if let Some(tuned) = results.tuned {
         files.push(("node_size.csv", node_size_csv(tuned)));
     }
-    files.extend(figures::figure(results.outcome, results.predicted));
+    files.extend(figures::figure(
+        results.outcome,
+        results.specification,
+        results.predicted,
+    ));
     let patients = results.nodes.patients();
     if patients <= PROXIMITY_PATIENTS_MAX {
         files.push(("proximity.npy", proximity_npy(results)));
@@ -177,10 +188,14 @@ fn scaling_svg(
         Outcome::Classes { codes, levels } => {
             report::scatter_by_group(&points, &codes.to_vec(), levels)
         }
-        Outcome::Numeric(values) => report::scatter_by_value(&points, &values.to_vec(), "outcome"),
+        Outcome::Numeric(values) => {
+            let name = results.specification.label_with_unit();
+            report::scatter_by_value(&points, &values.to_vec(), &name)
+        }
         Outcome::Survival { event, .. } => {
             let groups: Vec<u32> = event.iter().map(|seen| u32::from(*seen)).collect();
-            let names = ["censored".to_owned(), "event".to_owned()];
+            let names = ["censored", "event"]
+                .map(|group| results.specification.group_label(group).to_owned());
             report::scatter_by_group(&points, &groups, &names)
         }
     };

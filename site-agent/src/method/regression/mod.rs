@@ -229,6 +229,7 @@ impl Regressor {
             predictors: &predictors,
             nearest: &near,
             outcome,
+            specification: &site.job.cohort.outcome,
             patients: &site.cohort.patients,
         };
         results::write(&results, &site.folder)

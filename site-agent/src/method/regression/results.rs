@@ -5,6 +5,7 @@ use crate::method::figures;
 use crate::patients::{ResultsError, neighbours_csv, outcome_csv, replace};
 use crate::source::Patients;
 use ndarray::Array1;
+use protocol::cohort::OutcomeSpecification;
 use similarity::cohort::Outcome;
 use similarity::judge::predicted::Predicted;
 use similarity::uses::nearest::Nearest;
@@ -21,6 +22,8 @@ pub(super) struct RegressionResults<'r> {
     /// By the weighted distance.
     pub(super) nearest: &'r [Nearest],
     pub(super) outcome: &'r Outcome,
+    /// What people read of it.
+    pub(super) specification: &'r OutcomeSpecification,
     pub(super) patients: &'r Patients,
 }
 
@@ -31,7 +34,11 @@ pub(super) fn write(results: &RegressionResults<'_>, folder: &Path) -> Result<()
         (RECORD, results.record.to_bytes()),
         (
             "outcome.csv",
-            outcome_csv(results.patients, results.outcome),
+            outcome_csv(
+                results.patients,
+                results.outcome,
+                results.specification.unit_in_words(),
+            ),
         ),
         ("predictions.csv", predictions_csv(results)),
         (
@@ -39,7 +46,11 @@ pub(super) fn write(results: &RegressionResults<'_>, folder: &Path) -> Result<()
             neighbours_csv(results.patients, results.nearest, "distance"),
         ),
     ];
-    files.extend(figures::figure(results.outcome, results.predicted));
+    files.extend(figures::figure(
+        results.outcome,
+        results.specification,
+        results.predicted,
+    ));
     replace(folder, files)
 }
 

@@ -120,6 +120,7 @@ pub fn held_out_pairs(shares: &[(bool, f64)]) -> EvaluationCounts {
         confusion: Some(scores.iter().map(halves).collect()),
         scores: Some(scores),
         rounded_to: 1,
+        area: None,
     }
 }
 
@@ -133,6 +134,7 @@ pub fn nobody(neighbours: u32, classes: usize) -> Vec<EvaluationCounts> {
         confusion: Some(vec![vec![0; classes]; classes]),
         scores: (classes == 2).then(|| vec![vec![0; score_bins(neighbours)]; classes]),
         rounded_to: 1,
+        area: None,
     };
     rules.map(counts).into()
 }
@@ -195,6 +197,7 @@ impl Judging<'_> {
             confusion: Some(self.confusion(&predicted)),
             scores: self.scores(found),
             rounded_to: 1,
+            area: None,
         })
     }
 
@@ -250,5 +253,6 @@ fn pairs(results: &LocalResults<'_>, codes: &Array1<u32>) -> Option<EvaluationCo
         ]),
         scores: None,
         rounded_to: 1,
+        area: None,
     })
 }

@@ -233,6 +233,7 @@ impl Learner {
             matrix: &prepared.matrix,
             standardisation: &prepared.standardisation,
             outcome: site.cohort.cohort.outcome(),
+            specification: &site.job.cohort.outcome,
             judged: site.cohort.judged(),
             patients: &site.cohort.patients,
             metric: consensus,

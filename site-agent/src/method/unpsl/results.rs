@@ -4,6 +4,7 @@ use crate::cases::record::{RECORD, Record};
 use crate::patients::{ResultsError, outcome_csv, replace};
 use crate::source::Patients;
 use ndarray::{Array2, s};
+use protocol::cohort::OutcomeSpecification;
 use report::npy;
 use similarity::cohort::Outcome;
 use similarity::cohort::standardise::Standardisation;
@@ -24,6 +25,8 @@ pub struct LocalResults<'r> {
     pub standardisation: &'r Standardisation,
     /// One outcome per patient.
     pub outcome: &'r Outcome,
+    /// What people read of it.
+    pub specification: &'r OutcomeSpecification,
     /// The pairs that physicians have judged, where the metric is learned from them.
     pub judged: Option<&'r JudgedPairs>,
     /// One identifier per patient, or none at all.
@@ -55,7 +58,11 @@ pub fn write(results: &LocalResults<'_>, folder: &Path) -> Result<(), ResultsErr
         ("columns.csv", columns_csv(results.standardisation)),
         (
             "outcome.csv",
-            outcome_csv(results.patients, results.outcome),
+            outcome_csv(
+                results.patients,
+                results.outcome,
+                results.specification.unit_in_words(),
+            ),
         ),
         ("neighbours.csv", neighbours_csv(results)),
         (RECORD, results.record.to_bytes()),

@@ -58,7 +58,7 @@ impl Current {
             let folder = admitted.computation.folder();
             if let Err(error) = figures::write(
                 folder,
-                admitted.computation.job_name(),
+                admitted.computation.job(),
                 &admitted.description,
                 assessment,
             ) {

@@ -21,9 +21,9 @@ pub(super) fn check(settings: &CardSettings, counts: &Counts) -> Result<(), Fail
     let mut lines = Vec::new();
     for (place, outcome) in settings.outcomes.iter().enumerate() {
         let groups = &counts.groups[settings.groups_of(place)];
-        for (name, group) in outcome.groups().iter().zip(groups) {
+        for (name, group) in outcome.specification.kind.groups().iter().zip(groups) {
             if group.patients < CARD_PATIENTS_MIN {
-                let (outcome, label) = (&outcome.name, outcome.group_label(name));
+                let (outcome, label) = (&outcome.name, outcome.specification.group_label(name));
                 lines.push(format!(
                     "the group {label:?} of the outcome {outcome:?} has fewer than {CARD_PATIENTS_MIN} patients over all hospitals: \
                      join its levels with others, or leave the outcome out"

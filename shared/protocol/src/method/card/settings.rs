@@ -52,7 +52,7 @@ impl CardSettings {
     pub fn places(&self) -> Vec<Place> {
         let mut places = vec![Place::Everyone];
         for (outcome, own) in self.outcomes.iter().enumerate() {
-            let groups = 0..own.groups().len();
+            let groups = 0..own.specification.kind.groups().len();
             places.extend(groups.map(|group| Place::Group { outcome, group }));
         }
         places
@@ -61,7 +61,10 @@ impl CardSettings {
     /// Where the groups of an outcome are among all groups.
     #[must_use]
     pub fn groups_of(&self, outcome: usize) -> std::ops::Range<usize> {
-        let sizes = self.outcomes.iter().map(|one| one.groups().len());
+        let sizes = self
+            .outcomes
+            .iter()
+            .map(|one| one.specification.kind.groups().len());
         let start = 1 + sizes.clone().take(outcome).sum::<usize>();
         let own = sizes.skip(outcome).take(1).sum::<usize>();
         start..start + own
@@ -69,7 +72,9 @@ impl CardSettings {
 
     /// The states of each outcome: absent, or one of its groups.
     fn states(&self) -> impl Iterator<Item = usize> {
-        self.outcomes.iter().map(|one| one.groups().len() + 1)
+        self.outcomes
+            .iter()
+            .map(|one| one.specification.kind.groups().len() + 1)
     }
 
     /// Combinations of the states of all outcomes.

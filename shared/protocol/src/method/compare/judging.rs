@@ -33,6 +33,7 @@ pub fn nobody(settings: &CompareSettings, kind: &OutcomeKind) -> Vec<FamilyCount
                 confusion: (classes > 0).then(|| vec![vec![0; classes]; classes]),
                 scores: (classes == 2).then(|| vec![vec![0; bins]; classes]),
                 rounded_to: 1,
+                area: None,
             },
             errors: Some(ErrorSums {
                 total: 0,

@@ -2,6 +2,7 @@
 
 use super::message::FamilyCounts;
 use super::settings::Family;
+use crate::area::Area;
 use crate::exchange::Course;
 use crate::method::room::{MethodModel, Placing};
 
@@ -42,6 +43,7 @@ impl MethodModel for Model {
 
     fn publish(&mut self, start: u64) {
         for compared in &mut self.families {
+            compared.counts.counts.area = Area::published(&compared.counts.counts);
             privacy::publish(compared.counts.content().into(), start);
             compared.off_by = compared.counts.counts.rounded_to.max(1) - 1;
         }

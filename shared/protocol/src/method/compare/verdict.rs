@@ -43,14 +43,19 @@ impl Tested {
 }
 
 impl Compared {
-    #[allow(clippy::cast_precision_loss)] // counts of patients are far below 2^52
-    fn row(&self, kind: &OutcomeKind) -> Row {
-        let table = PooledTable {
+    /// Its table over all sites.
+    #[must_use]
+    pub fn table(&self) -> PooledTable {
+        PooledTable {
             counts: self.counts.counts.clone(),
             sites: self.sites,
             off_by: self.off_by,
             variance_fourfold: 0,
-        };
+        }
+    }
+
+    #[allow(clippy::cast_precision_loss)] // counts of patients are far below 2^52
+    fn row(&self, kind: &OutcomeKind) -> Row {
         let mean = self
             .counts
             .errors
@@ -59,7 +64,7 @@ impl Compared {
         Row {
             family: self.counts.family,
             judged: self.counts.judged(),
-            scores: table.scores(),
+            scores: self.table().scores(),
             figure: match kind {
                 OutcomeKind::Survival { .. } => mean.map(|mean| 1.0 - mean),
                 _ => mean,
@@ -150,8 +155,8 @@ fn suits(similarities: &[(Family, Tested)], kind: &OutcomeKind) -> String {
             None => "No difference from the Euclidean distance can be tested: fewer than 10 patients are predicted differently."
                 .to_owned(),
             Some(nearest) => format!(
-                "No similarity predicts these patients better than the Euclidean distance beyond chance. The Euclidean distance suits \
-                 this cohort, and learning one was not worth it. The best of those tested is {}.",
+                "No similarity predicts these patients better than the Euclidean distance beyond chance, so \
+                 whether learning one helps is uncertain with these patients. The best of those tested is {}.",
                 says(nearest)
             ),
         };
@@ -170,7 +175,7 @@ fn suits(similarities: &[(Family, Tested)], kind: &OutcomeKind) -> String {
              and the two are not compared with each other.",
             plain.join(" and the ")
         ),
-        (false, _) => "Learning one was not worth it: this one learns nothing.".to_owned(),
+        (false, _) => "This one learns nothing.".to_owned(),
     };
     let beside = match others.as_slice() {
         [] => String::new(),

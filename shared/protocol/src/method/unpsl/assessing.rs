@@ -169,6 +169,7 @@ impl Tables {
             confusion: square(self.classes),
             scores: (self.classes == 2).then(|| vec![vec![0; bins]; self.classes]),
             rounded_to: 1,
+            area: None,
         }
     }
 }
@@ -180,6 +181,7 @@ fn pairs(scores: Option<Vec<Vec<u64>>>) -> EvaluationCounts {
         confusion: square(2),
         scores,
         rounded_to: 1,
+        area: None,
     }
 }
 

@@ -16,6 +16,8 @@ use similarity::learn::unpsl::{
 const WEIGHT_OF_A_PART: f64 = 2.0;
 /// How much more a pair weighs there. Half of the patients make a quarter of the pairs, and a small site fewer.
 const PAIR_OF_A_PART: f64 = 16.0;
+/// The same where two folds are left out: a third of the patients makes a ninth of the pairs.
+const PAIR_OF_A_THIRD: f64 = 36.0;
 /// T is rounded by so many times the step of Gamma.
 const COARSER: f64 = 64.0;
 /// What the pairs of one patient weigh in a mean: no difference of two patients is longer than twice all squares.
@@ -161,9 +163,10 @@ impl<'p> Most<'p> {
         let settings = &possible.settings;
         let features = possible.spreads.len();
         let entries = whole.slice(s![..features, ..]);
-        let (share, of_pair) = match part.fold {
-            Some(_) => (WEIGHT_OF_A_PART, PAIR_OF_A_PART),
-            None => (1.0, 1.0),
+        let (share, of_pair) = match (part.fold, part.other) {
+            (None, _) => (1.0, 1.0),
+            (Some(_), None) => (WEIGHT_OF_A_PART, PAIR_OF_A_PART),
+            (Some(_), Some(_)) => (WEIGHT_OF_A_PART, PAIR_OF_A_THIRD),
         };
         let (pair, error) = (possible.pair * of_pair, possible.error * of_pair);
         let reach = pair * possible.patients;

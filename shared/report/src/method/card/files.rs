@@ -1,6 +1,6 @@
 //! The card of a study, for spreadsheets and machines: the numbers of the page, unrounded.
 
-use super::words::{few, label};
+use super::words::few;
 use protocol::method::card::model::{Entry, Group, Moments, OutcomeSummary, Table};
 use protocol::method::card::settings::{CardSettings, Place, levels};
 use protocol::result::RunResult;
@@ -79,7 +79,9 @@ fn names(settings: &CardSettings, place: Place) -> (String, String) {
         Place::Everyone => (String::new(), "all patients".to_owned()),
         Place::Group { outcome, group } => {
             let own = &settings.outcomes[outcome];
-            (own.name.clone(), own.groups().swap_remove(group))
+            let groups = own.specification.kind.groups();
+            let label = own.specification.group_label(&groups[group]);
+            (own.name.clone(), label.to_owned())
         }
     }
 }
@@ -117,7 +119,6 @@ struct OutcomeEntry<'c> {
 
 #[derive(Serialize)]
 struct GroupEntry {
-    name: String,
     label: String,
     patients: u64,
 }
@@ -191,10 +192,14 @@ fn outcome_entry<'c>(
     outcome: &'c StudyOutcome,
 ) -> OutcomeEntry<'c> {
     let own = table.groups.get(settings.groups_of(place));
-    let groups = outcome.groups().into_iter().zip(own.unwrap_or_default());
+    let groups = outcome
+        .specification
+        .kind
+        .groups()
+        .into_iter()
+        .zip(own.unwrap_or_default());
     let group = |(name, group): (String, &Group)| GroupEntry {
-        label: outcome.group_label(&name).to_owned(),
-        name,
+        label: outcome.specification.group_label(&name).to_owned(),
         patients: group.patients,
     };
     let (moments, time) = match table.outcomes.get(place) {
@@ -204,8 +209,8 @@ fn outcome_entry<'c>(
     };
     OutcomeEntry {
         name: &outcome.name,
-        label: &outcome.label,
-        unit: &outcome.unit,
+        label: &outcome.specification.label,
+        unit: outcome.specification.unit_in_words(),
         groups: groups.map(group).collect(),
         mean: moments.map(|own| own.mean),
         standard_deviation: moments.map(|own| own.deviation),
@@ -228,7 +233,7 @@ fn feature_entry<'c>(
         counts
             .map(|(place, (level, count))| LevelEntry {
                 level,
-                label: label(own, level),
+                label: own.level_label(level),
                 count: *count,
                 share: shares
                     .as_ref()

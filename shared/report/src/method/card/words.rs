@@ -1,7 +1,6 @@
 //! The cells of a Table 1, in words.
 
-use crate::words::figure;
-use protocol::cohort::{Feature, FeatureKind};
+use protocol::cohort::Feature;
 use protocol::limits::PUBLISHED_PATIENTS;
 use protocol::method::card::model::{Entry, Moments};
 use protocol::method::card::settings::levels;
@@ -38,7 +37,7 @@ pub(super) fn lines(feature: &Feature, entry: &Entry, step: u64) -> Vec<Line> {
                 (own[place], counted(*count, share.copied(), step))
             });
             std::iter::once(line(&name, String::new()))
-                .chain(cells.map(|(level, cell)| line(label(feature, level), cell)))
+                .chain(cells.map(|(level, cell)| line(feature.level_label(level), cell)))
                 .collect()
         }
     };
@@ -51,24 +50,6 @@ pub(super) fn lines(feature: &Feature, entry: &Entry, step: u64) -> Vec<Line> {
         is_none: entry.missing == 0,
     });
     lines
-}
-
-/// What people read for a level: its label, yes or no, or its name.
-pub(super) fn label<'f>(feature: &'f Feature, level: &'f str) -> &'f str {
-    match (feature.level_labels.get(level), &feature.kind) {
-        (Some(label), _) => label,
-        (None, FeatureKind::Binary { positive, .. }) => match level == positive {
-            true => "yes",
-            false => "no",
-        },
-        (
-            None,
-            FeatureKind::Numeric { .. }
-            | FeatureKind::Age { .. }
-            | FeatureKind::Categorical { .. }
-            | FeatureKind::Ordinal { .. },
-        ) => level,
-    }
 }
 
 fn counted(count: Option<u64>, share: Option<f64>, step: u64) -> String {
@@ -111,21 +92,6 @@ pub(super) fn with_unit(name: &str, unit: &str) -> String {
     }
 }
 
-/// Events in as many units of time as make the figure one that people read.
-pub(super) fn rate_in_words(rate: f64, unit: &str) -> String {
-    let mut units = 1_u32;
-    while rate * f64::from(units) < 1.0 && units < 1_000_000 {
-        units *= 10;
-    }
-    let figure = figure(rate * f64::from(units));
-    let unit = if unit.is_empty() {
-        "units of time"
-    } else {
-        unit
-    };
-    format!("{figure} per {units} {unit}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,11 +103,5 @@ mod tests {
         assert_eq!(of(54.4389, 9.038_7), "54.44 (9.04)");
         assert_eq!(of(1_234.5, 518.2), "1234 (518)");
         assert_eq!(of(3.0, 0.0), "3.00 (0.00)");
-    }
-
-    #[test]
-    fn a_rate_is_of_as_many_units_as_make_it_a_figure() {
-        assert_eq!(rate_in_words(0.000_82, "days"), "8.2 per 10000 days");
-        assert_eq!(rate_in_words(2.5, "years"), "2.5 per 1 years");
     }
 }

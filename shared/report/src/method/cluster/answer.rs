@@ -1,7 +1,8 @@
 //! The groups in numbers, as pages and files tell them.
 
+use crate::outcome::{rate_in_words, units_of};
 use crate::words::figure;
-use protocol::cohort::{Feature, FeatureKind};
+use protocol::cohort::{Feature, FeatureKind, OutcomeSpecification};
 use protocol::job::Job;
 use protocol::method::cluster::model::{Interval, Mark, Model, Outlook, Tried};
 use protocol::result::RunResult;
@@ -116,7 +117,7 @@ impl Answer {
             sites: result.sites_that_took_part(),
             patients: model.patients,
             grouped: model.grouped,
-            outcome: job.cohort.outcome.column.clone(),
+            outcome: job.cohort.outcome.label.clone(),
             outcomes_differ: model.outcomes_differ(kind),
             tried: model.tried.iter().enumerate().map(tried).collect(),
             groups: model
@@ -130,7 +131,15 @@ impl Answer {
 
 #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
 fn groups(job: &Job, model: &Model, shown: &Tried) -> Vec<Group> {
-    let kind = &job.cohort.outcome.kind;
+    let outcome = &job.cohort.outcome;
+    let kind = &outcome.kind;
+    let outlooks = (0..shown.clusters()).filter_map(|place| shown.outlook(place, kind));
+    let rates = outlooks.filter_map(|outlook| match outlook {
+        Outlook::Rate(rate) => Some(rate.value),
+        Outlook::Classes(_) | Outlook::Mean(_) => None,
+    });
+    // One number of units for all, so that rates can be compared.
+    let units = units_of(rates.fold(1.0, f64::min));
     let all: u64 = shown.fared.iter().map(|one| one.count()).sum();
     let one = |place: usize| {
         let patients = shown.fared[place].count();
@@ -142,7 +151,7 @@ fn groups(job: &Job, model: &Model, shown: &Tried) -> Vec<Group> {
             stability: shown.stability[place],
             fared: shown
                 .outlook(place, kind)
-                .map(|outlook| fared(&outlook, &kind.classes()))
+                .map(|outlook| fared(&outlook, outcome, units))
                 .unwrap_or_default(),
             marks: marks(job, model, place),
         }
@@ -150,22 +159,26 @@ fn groups(job: &Job, model: &Model, shown: &Tried) -> Vec<Group> {
     (0..shown.clusters()).map(one).collect()
 }
 
-fn fared(outlook: &Outlook, classes: &[String]) -> Vec<Fared> {
+fn fared(outlook: &Outlook, outcome: &OutcomeSpecification, units: f64) -> Vec<Fared> {
     let end = |end: f64| end.is_finite().then_some(end);
-    let one = |what: &str, found: &Interval, is_share| Fared {
-        what: what.to_owned(),
-        value: found.value,
-        low: end(found.low),
-        high: end(found.high),
+    let one = |what: String, found: &Interval, is_share, units: f64| Fared {
+        what,
+        value: units * found.value,
+        low: end(units * found.low),
+        high: end(units * found.high),
         is_share,
     };
     match outlook {
         Outlook::Classes(shares) => {
-            let both = classes.iter().zip(shares);
-            both.map(|(class, share)| one(class, share, true)).collect()
+            let both = outcome.classes().into_iter().zip(shares);
+            both.map(|(class, share)| one(class, share, true, 1.0))
+                .collect()
         }
-        Outlook::Mean(mean) => vec![one("mean", mean, false)],
-        Outlook::Rate(rate) => vec![one("events a unit of time", rate, false)],
+        Outlook::Mean(mean) => {
+            let what = format!("mean {}", outcome.label_with_unit());
+            vec![one(what, mean, false, 1.0)]
+        }
+        Outlook::Rate(rate) => vec![one(rate_in_words(outcome, units), rate, false, units)],
     }
 }
 
@@ -181,19 +194,22 @@ impl Row<'_> {
     /// What people read: with its unit, or its level.
     pub(crate) fn name(&self) -> String {
         let feature = self.feature;
-        match (self.level, feature.unit()) {
-            (Some(level), _) => {
-                let known = feature.level_labels.get(level);
-                format!("{}: {}", feature.label, known.map_or(level, String::as_str))
-            }
-            (None, "") => feature.label.clone(),
-            (None, unit) => format!("{} ({unit})", feature.label),
+        match (self.level, &feature.kind) {
+            (Some(level), _) => format!("{}: {}", feature.label, feature.level_label(level)),
+            (None, FeatureKind::Binary { positive, .. }) => match feature.level_label(positive) {
+                "yes" => feature.label.clone(),
+                label => format!("{}: {label}", feature.label),
+            },
+            (None, _) => feature.label_with_scale(),
         }
     }
 
     /// A mean, as the job's values are: of logarithms the mean of what they are of.
     pub(crate) fn meant(&self, mean: f64) -> f64 {
-        if self.is_log { mean.exp() } else { mean }
+        match self.is_log {
+            true => mean.exp(),
+            false => self.feature.on_its_scale(mean),
+        }
     }
 }
 
@@ -253,7 +269,7 @@ fn marks(job: &Job, model: &Model, place: usize) -> Vec<OneMark> {
             unit: feature.unit().to_owned(),
             patients: own.features[place].patients,
             inside: told(inside.0),
-            deviation: inside.1.sqrt(),
+            deviation: feature.step_of_scale() * inside.1.sqrt(),
             outside: told(outside.0),
             difference: match spread > 0.0 {
                 true => (inside.0 - outside.0) / spread,
@@ -314,7 +330,7 @@ impl Group {
             };
             match one.is_share {
                 true => format!("{value} % {}{ends}", one.what),
-                false => format!("{} {value}{ends}", one.what),
+                false => format!("{}: {value}{ends}", one.what),
             }
         };
         let all: Vec<String> = self.fared.iter().skip(first).map(text).collect();

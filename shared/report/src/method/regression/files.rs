@@ -1,7 +1,10 @@
 //! The files of a regression, for machines.
 
+use crate::cohort::OutcomeEntry;
 use crate::files::json;
 use crate::method::File;
+use protocol::cohort::OutcomeSpecification;
+use protocol::job::Job;
 use protocol::method::regression::model::{
     Coefficient, Criterion, Family, Model, Selection, Sureness, Ties,
 };
@@ -9,8 +12,8 @@ use serde::Serialize;
 use std::io;
 
 /// `coefficients.csv` and `regression.json`; of a survival time `proportional_hazards.csv`, of a common baseline `baseline.csv`.
-pub(crate) fn files(model: &Model) -> Vec<File> {
-    let Some(entry) = entry(model) else {
+pub(crate) fn files(model: &Model, job: &Job) -> Vec<File> {
+    let Some(entry) = entry(model, job) else {
         return Vec::new();
     };
     let mut files = vec![
@@ -21,7 +24,7 @@ pub(crate) fn files(model: &Model) -> Vec<File> {
         files.push(("proportional_hazards.csv", hazards_csv(model)));
     }
     if !model.baseline.is_empty() {
-        files.push(("baseline.csv", baseline_csv(model)));
+        files.push(("baseline.csv", baseline_csv(model, &job.cohort.outcome)));
     }
     files
 }
@@ -71,11 +74,14 @@ fn hazards_csv(model: &Model) -> io::Result<Vec<u8>> {
     table.into_inner().map_err(io::Error::other)
 }
 
-fn baseline_csv(model: &Model) -> io::Result<Vec<u8>> {
+fn baseline_csv(model: &Model, outcome: &OutcomeSpecification) -> io::Result<Vec<u8>> {
     let mut table = csv::Writer::from_writer(Vec::new());
-    table.write_record(["from", "until", "hazard"])?;
+    table.write_record(["from", "until", "hazard", "unit"])?;
     for step in &model.baseline {
-        table.write_record([step.from, step.until, step.hazard].map(|one| format!("{one:?}")))?;
+        let [from, until, hazard] =
+            [step.from, step.until, step.hazard].map(|one| format!("{one:?}"));
+        let unit = outcome.unit_in_words().to_owned();
+        table.write_record([from, until, hazard, unit])?;
     }
     table.into_inner().map_err(io::Error::other)
 }
@@ -83,6 +89,7 @@ fn baseline_csv(model: &Model) -> io::Result<Vec<u8>> {
 /// The regression, for machines.
 #[derive(Serialize)]
 pub(super) struct RegressionFile<'m> {
+    outcome: OutcomeEntry<'m>,
     family: &'static str,
     baseline: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -215,11 +222,12 @@ struct TestEntry<'m> {
 }
 
 /// None where nothing was fitted.
-pub(super) fn entry(model: &Model) -> Option<RegressionFile<'_>> {
+pub(super) fn entry<'m>(model: &'m Model, job: &'m Job) -> Option<RegressionFile<'m>> {
     if model.coefficients.is_empty() {
         return None;
     }
     Some(RegressionFile {
+        outcome: OutcomeEntry::new(job),
         family: match model.family {
             Family::Linear => "linear",
             Family::Logistic => "logistic",

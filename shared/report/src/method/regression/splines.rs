@@ -1,6 +1,6 @@
 //! The features that have a spline: what goes with them along their values.
 
-use super::{family, label, ratio, unit};
+use super::{axis, family, having, label, ratio, unit};
 use crate::figures::FigureError;
 use crate::plots::{self, Curve};
 use crate::tables::figure;
@@ -41,14 +41,14 @@ fn one(job: &Job, model: &Model, spline: &Spline) -> Result<Markup, FigureError>
     };
     let mut features = job.cohort.features.iter().zip(job.cohort.logarithms());
     let is_log = features.any(|(feature, is_log)| is_log && feature.name == spline.feature);
-    let x = match (is_log, unit(job, &spline.feature).as_str()) {
+    let x = match (is_log, unit(job, &spline.feature)) {
         (true, _) => format!("ln(1 + {name})"),
         (false, "") => name.clone(),
         (false, unit) => format!("{name} ({unit})"),
     };
     let y = match ratio(model) {
-        Some(ratio) => format!("log {ratio}"),
-        None => "difference of the outcome".to_owned(),
+        Some(ratio) => format!("log {ratio} ({})", having(job, model)),
+        None => axis(job, model),
     };
     let svg = plots::line(&x, &y, &curve)?;
     let knots: Vec<String> = spline

@@ -4,17 +4,19 @@ use super::norms;
 use crate::method::File;
 use crate::npy::npy;
 use ndarray::Array2;
-use protocol::method::unpsl::model::{Model, RoundRow};
+use protocol::cohort::Feature;
+use protocol::job::Job;
+use protocol::method::unpsl::model::{FeatureResult, Model, RoundRow};
 use serde::Serialize;
 use std::io;
 
 /// `rounds.csv`; `metric.npy`, the same as `metric.csv`, and `features.csv` where a round closed.
-pub(super) fn files(model: &Model) -> Vec<File> {
+pub(super) fn files(model: &Model, job: &Job) -> Vec<File> {
     let mut files = vec![("rounds.csv", rounds_csv(&model.rounds))];
     if let Some(metric) = &model.metric {
         files.push(("metric.npy", Ok(npy(metric))));
         files.push(("metric.csv", metric_csv(model, metric)));
-        files.push(("features.csv", features_csv(model)));
+        files.push(("features.csv", features_csv(model, job)));
     }
     files
 }
@@ -81,20 +83,32 @@ impl RoundEntry {
 }
 
 /// What `result.json` says of the metric; none before a round closed.
-pub(super) fn entry(model: &Model) -> Option<MetricEntry<'_>> {
+pub(super) fn entry<'m>(model: &'m Model, job: &Job) -> Option<MetricEntry<'m>> {
     let metric = model.metric.as_ref()?;
     let rows = model.features.iter().zip(metric.rows());
     Some(MetricEntry {
         rows: rows
-            .map(|(feature, weights)| RowEntry {
-                name: &feature.name,
-                mean: feature.mean,
-                scale: feature.scale,
-                weights: weights.to_vec(),
+            .map(|(feature, weights)| {
+                let (mean, scale) = standardised(feature, job);
+                RowEntry {
+                    name: &feature.name,
+                    mean,
+                    scale,
+                    weights: weights.to_vec(),
+                }
             })
             .collect(),
         rounds: model.rounds.iter().map(RoundEntry::new).collect(),
     })
+}
+
+/// The mean and standard deviation of a row, of an ordinal on the scale of its levels.
+fn standardised(row: &FeatureResult, job: &Job) -> (f64, f64) {
+    let mut features = job.cohort.features.iter();
+    let known = features.find(|known| known.name == row.name);
+    let step = known.map_or(1.0, Feature::step_of_scale);
+    let mean = known.map_or(row.mean, |known| known.on_its_scale(row.mean));
+    (mean, step * row.scale)
 }
 
 fn rounds_csv(rounds: &[RoundRow]) -> io::Result<Vec<u8>> {
@@ -117,7 +131,7 @@ fn metric_csv(model: &Model, metric: &Array2<f64>) -> io::Result<Vec<u8>> {
     table.into_inner().map_err(io::Error::other)
 }
 
-fn features_csv(model: &Model) -> io::Result<Vec<u8>> {
+fn features_csv(model: &Model, job: &Job) -> io::Result<Vec<u8>> {
     let mut table = csv::Writer::from_writer(Vec::new());
     table.write_record([
         "row",
@@ -129,13 +143,14 @@ fn features_csv(model: &Model) -> io::Result<Vec<u8>> {
         "missing_share",
     ])?;
     for (row, (feature, norm)) in model.features.iter().zip(norms(model)).enumerate() {
+        let (mean, scale) = standardised(feature, job);
         table.write_record([
             row.to_string(),
             feature.name.clone(),
             norm.to_string(),
             (norm > 0.0).to_string(),
-            feature.mean.to_string(),
-            feature.scale.to_string(),
+            mean.to_string(),
+            scale.to_string(),
             feature.missing_share.to_string(),
         ])?;
     }

@@ -1,9 +1,10 @@
 //! How often a metric is right: by patients whom it was learned without, and by those whom it was learned from.
 
-use crate::quality::{self, Right, Wording, of_hundred_within, seldom_beyond};
-use crate::words::{of_hundred, share};
+use crate::quality::{self, Leading, Right, Wording};
+use crate::words::share;
 use maud::{Markup, html};
 use protocol::assessment::{DISTANCE_RULE, EUCLIDEAN_RULE, EvaluationCounts, PAIRS_RULE};
+use protocol::job::Job;
 use protocol::method::unpsl::model::Model;
 use protocol::result::RunResult;
 use protocol::scores::{self, Judged, PooledTable, Scores};
@@ -14,39 +15,44 @@ pub(super) fn pooled(result: &RunResult, judged: Judged, rule: &str) -> Option<P
     tables.into_iter().find(|table| table.counts.rule == rule)
 }
 
-/// How often the neighbours of a patient name its class, beside what needs no metric: of those held out first.
-pub(super) fn accuracy(result: &RunResult, model: &Model, scores: &Scores) -> Markup {
-    let held_out = pooled(result, Judged::HeldOut, DISTANCE_RULE);
+/// How well the neighbours of a patient predict it, compared with those by Euclidean distance: of those held out where there are some.
+pub(super) fn worth(result: &RunResult, job: &Job, model: &Model) -> Markup {
+    let judged = match pooled(result, Judged::HeldOut, DISTANCE_RULE) {
+        Some(_) => Judged::HeldOut,
+        None => Judged::Learnt,
+    };
+    let (on, note) = match judged {
+        Judged::HeldOut if (model.judges as usize) < result.sites.len() => (
+            format!("on held-out patients of {} sites", model.judges),
+            "",
+        ),
+        Judged::HeldOut => ("on held-out patients".to_owned(), ""),
+        Judged::Learnt => (
+            "in sample".to_owned(),
+            " The metric was learned from these patients, so new ones will be predicted worse.",
+        ),
+    };
+    let chosen = match judged {
+        Judged::HeldOut => chosen_by(model),
+        Judged::Learnt => "",
+    };
+    let figures = quality::leading(
+        result,
+        job,
+        &Leading {
+            judged,
+            rule: DISTANCE_RULE,
+            other: Some((EUCLIDEAN_RULE, "Euclidean distance")),
+            on: &on,
+            concludes: judged == Judged::HeldOut,
+        },
+    );
     html! {
-        @match held_out.as_ref().and_then(PooledTable::scores) {
-            Some(held_out) => {
-                (of_held_out(result, model, &held_out))
-                (of_pairs(result))
-                p {
-                    "In sample the accuracy is "
-                    (of_hundred_within(scores.accuracy.unwrap_or(0.0), seldom_beyond(scores))) "."
-                }
-            }
-            None => { (in_sample(result, model, scores)) }
+        @match figures.split_first() {
+            Some((first, rest)) => { p { b { (first) } " " (rest.join(" ")) (note) (chosen) } }
+            None => { p { "How well it predicts is unknown: too few patients are judged." } }
         }
-    }
-}
-
-/// Of the folds of a validation.
-fn of_held_out(result: &RunResult, model: &Model, scores: &Scores) -> Markup {
-    html! {
-        p {
-            "On held-out patients (" (model.folds) " folds"
-            @if (model.judges as usize) < result.sites.len() { ", at " (model.judges) " of " (result.sites.len()) " sites" }
-            ") the " (nearest(scores.neighbours)) " at the same site predict the class with "
-            b { "accuracy " (of_hundred_within(scores.accuracy.unwrap_or(0.0), seldom_beyond(scores))) }
-            " (" (scores.wrong) " of " (scores.patients) " wrong)"
-            (compared(result, Judged::HeldOut))
-            ". Balanced accuracy is " (share(scores.balanced_accuracy))
-            @if let Some(area) = scores.auc { ", and AUC " (share(Some(area))) }
-            "."
-            (chosen_by(model))
-        }
+        (of_pairs(result))
     }
 }
 
@@ -60,15 +66,7 @@ fn held_out_pairs(result: &RunResult) -> Option<&EvaluationCounts> {
     all.find(|counts| counts.rule == PAIRS_RULE)
 }
 
-/// So many neighbours, or as many as were chosen for each fold.
-fn nearest(neighbours: u32) -> String {
-    match neighbours {
-        0 => "nearest".to_owned(),
-        some => format!("{some} nearest"),
-    }
-}
-
-/// By whom the settings of a validation were chosen.
+/// Which folds chose the settings of a validation.
 fn chosen_by(model: &Model) -> &'static str {
     match (model.selection.is_empty(), model.nested) {
         (true, _) => "",
@@ -95,41 +93,6 @@ fn of_pairs(result: &RunResult) -> Markup {
             }
             Some(_) => { p { "Too few judged pairs fall in one fold to say how the metric does on held-out pairs." } }
             None => {}
-        }
-    }
-}
-
-/// What the plain distance and the most frequent class are right for.
-fn compared(result: &RunResult, judged: Judged) -> Markup {
-    let plain = pooled(result, judged, EUCLIDEAN_RULE).and_then(|table| table.scores());
-    let counts = pooled(result, judged, DISTANCE_RULE).and_then(|table| table.counts.confusion);
-    html! {
-        @if let Some(share) = plain.and_then(|plain| plain.accuracy) {
-            ", compared with " (of_hundred(share)) " by Euclidean distance"
-        }
-        @if let Some(share) = counts.as_deref().and_then(scores::majority) {
-            "; the majority class is " (of_hundred(share))
-        }
-    }
-}
-
-/// Where nobody was held out but for a choice.
-#[allow(clippy::cast_precision_loss)] // counts of patients are far below 2^52
-fn in_sample(result: &RunResult, model: &Model, scores: &Scores) -> Markup {
-    let chosen = model.selection.iter().find(|row| row.chosen);
-    html! {
-        @if let Some(row) = chosen {
-            p {
-                "In the cross-validation the " (row.neighbours) " nearest predict the class with "
-                b { "accuracy " (of_hundred(row.accuracy())) } ", counted on "
-                (of_hundred((row.right + row.wrong) as f64 / result.patients().max(1) as f64)) " of the patients."
-            }
-        }
-        p {
-            "In sample the " (scores.neighbours) " nearest at the same site predict the class with "
-            b { "accuracy " (of_hundred_within(scores.accuracy.unwrap_or(0.0), seldom_beyond(scores))) }
-            (compared(result, Judged::Learnt))
-            ". New patients will be classified somewhat worse."
         }
     }
 }

@@ -22,6 +22,7 @@ fn families() -> Vec<FamilyCounts> {
         confusion,
         scores: None,
         rounded_to: 10,
+        area: None,
     };
     vec![
         FamilyCounts {

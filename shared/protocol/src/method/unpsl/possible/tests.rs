@@ -15,7 +15,7 @@ use similarity::numeric::seed::Seed;
 use std::sync::Arc;
 
 const FEATURES: usize = 5;
-const FOLDS: usize = 4;
+const FOLDS: usize = 3;
 
 /// Numbers from 0 to 1 that follow from a place.
 fn number(at: usize) -> f64 {
@@ -84,7 +84,7 @@ fn labels(supervision: Supervision, classes: &[u32]) -> Labels {
     }
 }
 
-/// A site's derivatives, of all patients or without a fold of them; none where the fold leaves it no pairs that can be balanced.
+/// A site's derivatives, of all patients or without one or two folds of them; none where these leave it no pairs that can be balanced.
 fn derivatives(
     (x, classes): &(Array2<f64>, Vec<u32>),
     settings: &UnpslSettings,
@@ -94,12 +94,13 @@ fn derivatives(
     let (objective, all) = (&settings.objective, labels(settings.supervision, classes));
     let summary = |labels: &Labels| summarise(labels, objective.pairs, Seed(1));
     let of_all = || SiteObjective::new(&x.view(), &all, objective, totals, Seed(1));
-    let own = match asked.parts[0].fold {
-        None => of_all(),
-        Some(fold) => {
+    let left_out = asked.parts[0].left_out();
+    let own = match left_out.is_empty() {
+        true => of_all(),
+        false => {
             let strata = classes.iter().copied().collect();
             let folds = Folds::spread(&strata, FOLDS, Seed(1)).unwrap();
-            let rows = folds.split(fold as usize).training;
+            let rows = folds.without(&left_out);
             let part = all.among(&rows);
             let totals = totals.for_part(&summary(&all), &summary(&part));
             let x = x.select(Axis(0), &rows);
@@ -157,7 +158,8 @@ fn asked(case: usize, settings: &UnpslSettings) -> Differentiating {
         metrics: Arc::new(vec![Array2::from_shape_fn((rows, 2), entry)]),
         parts: vec![Part {
             form: settings.objective.form,
-            fold: [None, Some(1), Some(3)][case / 17 % 3],
+            fold: [None, Some(1), Some(2), Some(0)][case / 17 % 4],
+            other: [None, None, None, Some(2)][case / 17 % 4],
         }],
         rows: Arc::new(vec![rows_asked[case % 4].clone()]),
     }

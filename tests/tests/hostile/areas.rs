@@ -1,0 +1,128 @@
+//! An operator who reads published areas under curves: of a thousand runs of one cohort, and of two cohorts that differ in one patient.
+//!
+//! It knows every patient but one, how the rule scores each, and wants the class of that one. An exact area gives it away in every run.
+//! Hospitals and coordinator gain nothing from an area: they receive the exact sum that it is made of.
+
+use privacy::{Content, Table, publish};
+use protocol::area::Area;
+use protocol::assessment::EvaluationCounts;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+const RUNS: u64 = 1_000;
+/// Votes of so many neighbours.
+const NEIGHBOURS: u32 = 5;
+
+type Scores = [Vec<u64>; 2];
+
+fn counts(scores: &Scores) -> EvaluationCounts {
+    let below = |row: &Vec<u64>| row[..3].iter().sum();
+    let halves = |row: &Vec<u64>| vec![below(row), row[3..].iter().sum()];
+    EvaluationCounts {
+        rule: "distance".to_owned(),
+        neighbours: NEIGHBOURS,
+        confusion: Some(scores.iter().map(halves).collect()),
+        scores: Some(scores.to_vec()),
+        rounded_to: 1,
+        area: None,
+    }
+}
+
+/// What a rule of some run makes of so many patients of each class.
+fn drawn(draw: &mut ChaCha8Rng, patients: [u64; 2]) -> Scores {
+    let skill: f64 = draw.random_range(0.5..0.9);
+    let row = |class: usize| {
+        let mut bins = vec![0; NEIGHBOURS as usize + 1];
+        let share = if class == 1 { skill } else { 1.0 - skill };
+        for _ in 0..patients[class] {
+            let votes = (0..NEIGHBOURS).filter(|_| draw.random::<f64>() < share);
+            bins[votes.count()] += 1;
+        }
+        bins
+    };
+    [0, 1].map(row)
+}
+
+/// The table as it is published in a run of this seed.
+fn published(scores: &Scores, seed: u64) -> EvaluationCounts {
+    let mut counts = counts(scores);
+    counts.area = Area::published(&counts);
+    let table = Table {
+        confusion: &mut counts.confusion,
+        scores: &mut counts.scores,
+        rounded_to: &mut counts.rounded_to,
+    };
+    publish(vec![Content::Tables(vec![table])], seed);
+    counts
+}
+
+/// By pairs of patients: how often the one of the second class has more votes.
+fn by_pairs([others, own]: &Scores) -> f64 {
+    let mut ordered = 0.0;
+    for (low, others) in others.iter().enumerate() {
+        for (high, own) in own.iter().enumerate() {
+            let wins = f64::from(u8::from(high > low)) + f64::from(u8::from(high == low)) / 2.0;
+            ordered += wins * (others * own) as f64;
+        }
+    }
+    ordered / (others.iter().sum::<u64>() * own.iter().sum::<u64>()) as f64
+}
+
+#[test]
+fn a_thousand_runs_of_one_sum_publish_one_area_which_their_counts_give_anyway() {
+    let mut draw = ChaCha8Rng::seed_from_u64(5);
+    for patients in [[20, 300], [130, 170], [400, 340]] {
+        let scores = drawn(&mut draw, patients);
+        let runs: Vec<EvaluationCounts> = (0..RUNS).map(|seed| published(&scores, seed)).collect();
+        let area = runs[0].area.unwrap();
+        assert!(runs.iter().all(|run| run.area == Some(area)));
+        assert!((area.value - by_pairs(&scores)).abs() <= area.within + 1e-12);
+        // Over all starts of a grid of tens the mean is the count.
+        let mean = |class: usize, bin: usize| {
+            let all = runs
+                .iter()
+                .map(|run| run.scores.as_ref().unwrap()[class][bin]);
+            (all.sum::<u64>() as f64 / RUNS as f64).round() as u64
+        };
+        let found = [0, 1].map(|class| (0..6).map(|bin| mean(class, bin)).collect::<Vec<u64>>());
+        assert_eq!(found, scores);
+    }
+}
+
+#[test]
+fn an_area_seldom_says_the_class_of_one_patient_and_never_moves_by_more_than_a_step() {
+    let mut draw = ChaCha8Rng::seed_from_u64(7);
+    for patients in [[20, 20], [20, 300], [130, 170], [400, 340]] {
+        let (mut exact, mut seen) = (0, 0);
+        for _ in 0..RUNS {
+            let others = drawn(&mut draw, patients);
+            let bin = draw.random_range(0..others[0].len());
+            let with = |class: usize| {
+                let mut scores = others.clone();
+                scores[class][bin] += 1;
+                scores
+            };
+            let both = [with(0), with(1)];
+            exact += u64::from((by_pairs(&both[0]) - by_pairs(&both[1])).abs() > 1e-12);
+            let [first, second] = both.map(|scores| Area::published(&counts(&scores)).unwrap());
+            let step = |area: Area| 2.0 * area.within;
+            let most = step(first).max(step(second));
+            assert!((first.value - second.value).abs() <= most + 1e-12);
+            seen += u64::from((first.value - second.value).abs() > 1e-12);
+        }
+        println!(
+            "{patients:?}: of {RUNS} runs {exact} exact areas and {seen} published ones differ by the class"
+        );
+        assert!(exact > RUNS * 9 / 10);
+        assert!(seen < RUNS * 2 / 5);
+    }
+}
+
+#[test]
+fn of_fewer_than_twenty_patients_of_a_class_no_area_is_published() {
+    let mut draw = ChaCha8Rng::seed_from_u64(9);
+    for patients in [[19, 400], [400, 19], [0, 400]] {
+        let scores = drawn(&mut draw, patients);
+        assert_eq!(Area::published(&counts(&scores)), None);
+    }
+}
