@@ -58,7 +58,7 @@ pub enum AgentsError {
 }
 
 /// Shows what the agents logged as errors, such as the file, row and column that does not fit. The
-/// coordinator never hears of rows; who simulates is at every site, and may.
+/// coordinator never receives rows; who simulates is at every site, and may.
 pub(super) fn show_problems(home: &Path, files: &[(SiteName, PathBuf)]) {
     for (site, _) in files {
         let log = std::fs::read_to_string(log_path(home, site)).unwrap_or_default();
@@ -72,7 +72,7 @@ pub(super) fn show_problems(home: &Path, files: &[(SiteName, PathBuf)]) {
 /// The file of a site's own key, in its folder.
 const KEY_NAME: &str = "fingerprint.key";
 
-/// Where the agents are and what they are told.
+/// Where the agents are and what they are started with.
 pub(super) struct Agents {
     pub(super) program: PathBuf,
     pub(super) home: PathBuf,

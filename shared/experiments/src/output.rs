@@ -58,7 +58,7 @@ impl Sheet {
     }
 }
 
-/// Writes each (name, text) into `folder`, which is made where absent: beside first, then renamed.
+/// Writes each (name, text) into `folder`, which is made if it is missing: beside first, then renamed.
 ///
 /// # Errors
 /// [`ExperimentError::Write`].
@@ -101,12 +101,12 @@ mod tests {
     fn a_table_is_markdown_and_csv() {
         let sheet = Sheet {
             title: "Colon".into(),
-            notes: vec!["one left out".into()],
+            notes: vec!["one omitted".into()],
             header: vec!["method".into(), "accuracy".into()],
             rows: vec![vec!["Cosine, or none".into(), "0.5".into()]],
         };
         let markdown = "## Colon\n\n| method | accuracy |\n| --- | --- |\n| Cosine, or none | 0.5 |\n\n\
-                        * one left out\n";
+                        * one omitted\n";
         assert_eq!(sheet.markdown(), markdown);
         let csv = "table,method,accuracy\nColon,\"Cosine, or none\",0.5\n";
         assert_eq!(Sheet::csv(&[sheet]), csv);

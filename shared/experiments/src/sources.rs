@@ -15,7 +15,7 @@ pub(crate) struct Patients {
     pub(crate) values: Array2<f64>,
     /// 1 where positive.
     pub(crate) classes: Array1<u32>,
-    /// Whom each row is of, from 0: rows of one person share a number.
+    /// The person of each row, from 0: rows of one person share a number.
     pub(crate) subjects: Vec<usize>,
 }
 

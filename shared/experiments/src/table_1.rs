@@ -32,7 +32,7 @@ pub struct Table1Settings {
     pub data_sets: Vec<DataSet>,
     /// Random splits of Parkinson's, of each kind.
     pub repeats: u64,
-    /// Colon samples that are left out in turn; all where there are fewer.
+    /// Colon samples that are held out in turn; all where there are fewer.
     pub left_out: usize,
     /// Rows of the tables.
     pub methods: Vec<Method>,
@@ -114,7 +114,7 @@ fn colon(folder: &Path, settings: &Table1Settings) -> Result<Sheet, ExperimentEr
         title: "Colon, leave one out",
         notes: vec![
             format!(
-                "{} samples left out in turn, hyperparameters chosen anew for each from the others.",
+                "{} samples held out in turn, hyperparameters chosen anew for each from the others.",
                 rows.len()
             ),
             "log10, each array to mean 0 and deviation 1, then each gene by the training samples."

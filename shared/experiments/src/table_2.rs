@@ -339,7 +339,7 @@ fn stopped_early(
     right(test, &fit(training, top.1, top.2)?)
 }
 
-/// The pairs that s and b = 1 call rightly.
+/// The pairs that s and b = 1 classify correctly.
 fn right(pairs: &Pairs, metric: &Array2<f64>) -> Result<BinaryCounts, ExperimentError> {
     let projected = product(&pairs.patients.view(), &metric.view());
     let counts = count_pairs(&projected.view(), &pairs.labels, Form::InnerProduct, 1.0);

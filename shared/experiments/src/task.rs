@@ -21,7 +21,7 @@ pub(crate) struct Task {
     /// n x d.
     pub(crate) training: Array2<f64>,
     pub(crate) classes: Array1<u32>,
-    /// Whom each training row is of; folds keep a subject's rows together.
+    /// The subject of each training row; folds keep a subject's rows together.
     subjects: Vec<usize>,
     pub(crate) test: Array2<f64>,
     pub(crate) truth: Array1<u32>,

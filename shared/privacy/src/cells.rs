@@ -1,7 +1,7 @@
 //! Small counts.
 //!
-//! Leaving a small count out is not enough: the node's size is known, so that a single count left
-//! out is what the others leave over. Hence small cell adjustment: a count of 1 to `minimum - 1` becomes 0 or
+//! Withholding a small count is not enough: the node's size is known, so that a single count
+//! withheld is what the others leave over. Hence small cell adjustment: a count of 1 to `minimum - 1` becomes 0 or
 //! `minimum`, whichever is nearer, and the largest count of the same node takes up the
 //! difference. Totals stay exact, no count is off by more than a few patients, and neither the
 //! rounded counts nor the largest one tell what they were.

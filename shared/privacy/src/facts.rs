@@ -22,7 +22,7 @@ pub struct JobFacts {
     pub folds: u64,
     /// A validation that it does without where a site's rules do not let it be; none where it asks for none such.
     pub validation: Option<ValidationFacts>,
-    /// Patients of others about whom it asks who in the cohort is alike; 0 where it asks no such thing.
+    /// Patients of others with which it compares the cohort; 0 where it asks no such thing.
     pub queries: u64,
 }
 
@@ -31,7 +31,7 @@ pub struct JobFacts {
 pub struct ValidationFacts {
     /// Its folds.
     pub folds: u64,
-    /// Folds that are left out at once.
+    /// Folds that are held out at once.
     pub left_out: u64,
     /// Its rounds at most, beside those of the run.
     pub rounds: u64,

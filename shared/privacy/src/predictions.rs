@@ -6,11 +6,10 @@ use crate::cells::is_small;
 use crate::content::{Content, ErrorSums, Errors, HeldOutVotes, Paired, Table};
 use crate::rule::Rules;
 
-/// Withholds of what is known of all sites together what the default rules demand. `start` says where the grid of wrong
-/// predictions starts; it need not be secret.
-pub fn publish(contents: Vec<Content<'_>>, start: u64) {
+/// Withholds of what is known of all sites together what the default rules demand.
+pub fn publish(contents: Vec<Content<'_>>) {
     let rules = Rules::default();
-    let border = Border::new(start, rules.cell_min);
+    let border = Border::new(rules.cell_min);
     for content in contents {
         match content {
             Content::Tables(tables) => withhold_tables(&rules, border, tables),

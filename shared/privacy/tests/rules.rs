@@ -434,9 +434,9 @@ fn what_was_not_admitted_does_not_leave() {
     assert!(cover(&mut gate(100), message).is_ok());
 }
 
-/// What is published of a sum, on a grid that starts at 4.
+/// What is published of a sum.
 fn published(mut message: Message) -> Vec<Told> {
-    publish(message.content(), 4);
+    publish(message.content());
     match message {
         Message::Tables(told) => told,
         _ => panic!("a table stays one"),

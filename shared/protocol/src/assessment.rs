@@ -15,7 +15,7 @@ pub const PAIRS_RULE: &str = "pairs";
 pub const DISTANCE_RULE: &str = "distance";
 /// The rule of nearest neighbours by the learned inner product.
 pub const INNER_PRODUCT_RULE: &str = "inner_product";
-/// The rule of nearest neighbours by the plain distance of the standardised patients, which nothing was learned for.
+/// The rule of nearest neighbours by the Euclidean distance of the standardised patients, for which nothing was learned.
 pub const EUCLIDEAN_RULE: &str = "euclidean";
 /// Up to so many neighbours have a bin for each number of votes.
 pub const VOTES_MAX: u32 = 10;
@@ -43,7 +43,7 @@ pub struct Assessment {
     pub objective: Option<f64>,
     /// Counts of each rule of prediction, where the release rules cleared them.
     pub evaluation: Vec<EvaluationCounts>,
-    /// The same of patients whom the model was learnt without, each judged once: of the folds of a validation; empty where there is
+    /// The same of held-out patients, each judged once: of the folds of a validation; empty where there is
     /// none.
     pub validation: Vec<EvaluationCounts>,
     /// Sums of errors of each rule of prediction; none where the method gives none.

@@ -49,7 +49,7 @@ pub struct PooledFigures {
     pub heard: String,
     /// Exchanges of which the sites heard the sum alone, proved by their tags; of all others every answer.
     pub totals: u32,
-    /// How well the model serves the patients; wrong ones are told in tens. None where it was not judged.
+    /// How well the model serves the patients; wrong ones are counted in tens. None where it was not judged.
     pub assessment: Option<Assessment>,
 }
 

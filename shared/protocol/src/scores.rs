@@ -26,8 +26,6 @@ pub struct Scores {
     pub accuracy: Option<f64>,
     /// The accuracy is off by at most this, because counts are rounded.
     pub within: f64,
-    /// The standard deviation of that error, at most.
-    pub deviation: f64,
     /// The mean over the classes of the share of their patients classed right.
     pub balanced_accuracy: Option<f64>,
     /// Of the diseased, those found; none unless the outcome has two classes.
@@ -53,10 +51,8 @@ pub struct PooledTable {
     pub counts: EvaluationCounts,
     /// Sites behind them.
     pub sites: u32,
-    /// The wrong ones of the table are told with an error of at most this many; 0 where counts are exact.
+    /// The wrong ones of the table are counted with an error of at most this many; 0 where counts are exact.
     pub off_by: u64,
-    /// Four times the variance of that error, at most: the grid starts where it will.
-    pub variance_fourfold: u64,
 }
 
 impl PooledTable {
@@ -64,17 +60,10 @@ impl PooledTable {
     #[must_use]
     pub fn of_site(counts: &EvaluationCounts) -> Option<Self> {
         counts.confusion.as_ref()?;
-        let step = counts.rounded_to.max(1);
         Some(Self {
             counts: counts.clone(),
             sites: 1,
-            off_by: step - 1,
-            // Up with the chance p, else down: p (1 - p) <= 1/4.
-            variance_fourfold: if step == 1 {
-                0
-            } else {
-                step.saturating_mul(step)
-            },
+            off_by: counts.rounded_to.max(1) - 1,
         })
     }
 
@@ -104,7 +93,6 @@ impl PooledTable {
             wrong: wrong(table),
             accuracy: share(patients - wrong(table)),
             within: share(self.off_by.min(patients)).unwrap_or(0.0),
-            deviation: (self.variance_fourfold as f64).sqrt() / 2.0 / patients.max(1) as f64,
             balanced_accuracy: balanced_accuracy(table),
             recall: binary.and_then(|counts| counts.recall()),
             f1: binary.and_then(|counts| counts.f1()),
@@ -129,12 +117,12 @@ pub fn of_counts(counts: &EvaluationCounts) -> Option<Scores> {
     PooledTable::of_site(counts)?.scores()
 }
 
-/// Whom a rule is judged by.
+/// The patients that judge a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Judged {
-    /// Those whom the model was learnt from; of a forest, out of bag.
+    /// Those of the training; of a forest, out of bag.
     Learnt,
-    /// Those whom it was learnt without, fold by fold of a validation.
+    /// Held-out ones, fold by fold of a validation.
     HeldOut,
 }
 
@@ -365,7 +353,6 @@ mod tests {
         assert_eq!(table.off_by, 9);
         let scores = table.scores().unwrap();
         assert!(near(scores.accuracy, 0.7) && near(Some(scores.within), 9.0 / 10.0));
-        assert!(near(Some(scores.deviation), 5.0 / 10.0));
         let without = EvaluationCounts {
             scores: None,
             ..counts(1)

@@ -51,7 +51,7 @@ struct ResultFile<'r, M> {
     cohort: CohortEntry<'r>,
     classes: Vec<String>,
     sites: Vec<SiteEntry<'r>>,
-    /// Of patients whom the model was learnt without.
+    /// Of held-out patients.
     #[serde(skip_serializing_if = "Option::is_none")]
     validation: Option<ValidationEntry>,
     evaluation: Vec<ScoresEntry>,
@@ -121,7 +121,6 @@ struct ScoresEntry {
     wrong: u64,
     accuracy: Option<f64>,
     within: f64,
-    deviation: f64,
     balanced_accuracy: Option<f64>,
     auc: Option<f64>,
     auc_within: Option<f64>,
@@ -285,7 +284,6 @@ fn scores_entry(scores: Scores) -> ScoresEntry {
         wrong,
         accuracy,
         within,
-        deviation,
         balanced_accuracy,
         auc,
         auc_within,
@@ -303,7 +301,6 @@ fn scores_entry(scores: Scores) -> ScoresEntry {
         wrong,
         accuracy,
         within,
-        deviation,
         balanced_accuracy,
         auc,
         auc_within,

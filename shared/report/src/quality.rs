@@ -19,7 +19,7 @@ pub(crate) struct Wording {
     pub(crate) note: Option<String>,
     /// A rule of so many neighbours.
     pub(crate) rule: fn(&str, u32) -> String,
-    /// On whom the counts are, in a few words: in sample, out of bag, or held out.
+    /// Which patients are counted, in a few words: in sample, out of bag, or held out.
     pub(crate) on: &'static str,
     /// The same, as the result has them.
     pub(crate) judged: Judged,

@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
-/// A standardised difference beyond this is told as one.
+/// A standardised difference beyond this is reported.
 const UNBALANCED: f64 = 0.1;
 
 #[derive(Debug, Serialize)]

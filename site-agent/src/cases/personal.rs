@@ -254,7 +254,7 @@ fn ways(found: &Personal, codes: &Array1<u32>, classes: usize) -> Vec<OneWay> {
         let counts = judged.counts();
         OneWay {
             way: match judged.way {
-                Way::Plain => "plain distance",
+                Way::Plain => "Euclidean distance",
                 Way::Alone => "own data alone",
                 Way::Common => "common metric",
                 Way::Personal => "personal metric",

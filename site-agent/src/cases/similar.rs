@@ -19,7 +19,7 @@ const NAMED_MAX: usize = 3;
 /// Who is farther from its cases than this share of the cohort has nobody alike.
 const ALONE: f64 = 0.95;
 
-/// What is told of one or more queries.
+/// What is shown of one or more queries.
 #[derive(Debug, Serialize)]
 struct Answer {
     /// What the distance is.

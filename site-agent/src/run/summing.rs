@@ -90,7 +90,7 @@ impl Summing {
         Ok(summing)
     }
 
-    /// How the study opens by this run: once, when all sites have told each other their keys.
+    /// How the study opens by this run: once, when all sites have exchanged their keys.
     pub(super) fn take_opening(&mut self) -> Option<Opening> {
         let opens = std::mem::take(&mut self.opens);
         opens.then(|| self.follower.opening()).flatten()

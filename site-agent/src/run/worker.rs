@@ -238,7 +238,7 @@ impl Worker {
             _ => current.answer(&mut self.ledger, ask),
         };
         let mut answered = Halt::apart(answered)?;
-        // The study is open once its counts allow that sums of it are told.
+        // The study is open once its counts allow sums of it to be released.
         let is_open = matches!(&ask.request, Request::Card(CardRequest::Sum { .. }));
         let study = current.job.as_ref().ok().and_then(|job| job.study.as_ref());
         if let (Some(study), Some(summing)) = (study, &mut current.summing)
@@ -402,7 +402,8 @@ impl Admitted {
     }
 }
 
-/// What is told of the cohort. Whom a study leaves out is known after its card has described it, and a class without them would tell of theirs.
+/// What is released of the cohort. The patients that a study excludes are known once its card has described it, and a class without them would
+/// reveal theirs.
 fn without_classes(mut description: Description, job: &Job) -> Description {
     if job.opens_study() {
         description.classes.fill(0);
@@ -410,7 +411,7 @@ fn without_classes(mut description: Description, job: &Job) -> Description {
     description
 }
 
-/// The study opens again, and others are left out of it than before.
+/// The study opens again, and excludes other patients than before.
 fn other_patients() -> Stop {
     let text =
         "the study opened before without other patients, and sums over both would tell theirs";

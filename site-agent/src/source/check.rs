@@ -1,4 +1,4 @@
-//! `data check`: what a job would find at this site, told to the people there.
+//! `data check`: what a job would find at this site, for the people there.
 
 use super::dictionary::Dictionary;
 use super::intake::Intake;
@@ -277,7 +277,7 @@ impl fmt::Display for DataCheck {
         }
         writeln!(
             formatter,
-            "{rows} rows: {patients} patients, {left_out} left out for want of an outcome or a value"
+            "{rows} rows: {patients} patients, {left_out} excluded for want of an outcome or a value"
         )?;
         let width = |text: fn(&Line) -> usize, head: &str| {
             self.lines

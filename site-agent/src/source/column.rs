@@ -220,7 +220,7 @@ impl ColumnReader {
         }
     }
 
-    /// What was wrong, told of `source` whose rows are called `word`.
+    /// What was wrong, said of `source` whose rows are called `word`.
     pub(super) fn problems(&self, source: &str, word: &'static str) -> Vec<CohortProblem> {
         self.problems_of(&self.faults, source, word)
     }

@@ -29,7 +29,7 @@ const ROWS_BETWEEN_REPORTS: u64 = 1 << 15;
 const ROWS_MAX: u64 = 1 << 27;
 /// Rows with another number of fields than the header, after which a file counts as no table.
 const RAGGED_MAX: u64 = 10_000;
-/// Absent columns that are told with the nearest name that there is: finding it takes a look at every name.
+/// Absent columns that are reported with the nearest name that there is: finding it takes a look at every name.
 const NEAREST_MAX: usize = 20;
 
 /// A cohort while it is being read.
@@ -44,7 +44,7 @@ pub(super) struct Intake<'p> {
     rows_of_patients: Vec<u64>,
     /// Places of these rows among all.
     places_of_patients: Vec<usize>,
-    /// Patients who are left out whatever they have.
+    /// Patients who are excluded whatever they have.
     excluded: Vec<usize>,
     without_patient: Faults,
     /// Where rows are kept as they are, and nothing else is read.
@@ -52,7 +52,7 @@ pub(super) struct Intake<'p> {
     /// Where a dictionary is to be written.
     survey: Option<Survey>,
     outcome: Option<OutcomeReader>,
-    /// Whether patients are wanted without an outcome, of whom an identifier need not be there.
+    /// Whether patients are wanted without an outcome, who need no identifier.
     queries: bool,
     columns: Vec<ColumnReader>,
     ragged: Faults,
@@ -125,7 +125,7 @@ impl<'p> Intake<'p> {
         Self { survey, ..self }
     }
 
-    /// Leaves out the patients of the marked rows once all is read.
+    /// Excludes the patients of the marked rows once all is read.
     pub(super) fn leaving_out(mut self, rows: &[bool]) -> Self {
         let is_marked = |place: &usize| rows.get(*place).copied().unwrap_or_default();
         let patients = self.places_of_patients.iter().enumerate();
@@ -409,12 +409,12 @@ impl<'p> Intake<'p> {
         }
     }
 
-    /// What can only be decided once all is read; gives the places of patients who are left out.
+    /// What can only be decided once all is read; gives the places of patients who are excluded.
     fn settle(&mut self) -> Vec<usize> {
         for column in &mut self.columns {
             column.settle();
         }
-        // Whom others are compared with stays in, whatever is missing.
+        // A patient with which others are compared stays in, whatever is missing.
         let Some(outcome) = &mut self.outcome else {
             return Vec::new();
         };
@@ -425,7 +425,7 @@ impl<'p> Intake<'p> {
         left_out
     }
 
-    /// Leaves out these patients everywhere but in the features.
+    /// Excludes these patients everywhere but in the features.
     fn leave_out(&mut self, left_out: &[usize]) {
         if left_out.is_empty() {
             return;
@@ -437,7 +437,7 @@ impl<'p> Intake<'p> {
         }
     }
 
-    /// The identifier and the outcome of one row; false where the patient is left out.
+    /// The identifier and the outcome of one row; false where the patient is excluded.
     fn patient<'f>(
         &mut self,
         row: u64,

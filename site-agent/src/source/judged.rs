@@ -224,7 +224,7 @@ impl Judged {
             match (one, other) {
                 (Some(one), Some(other)) => pairs.push(([*one, *other], row.is_similar)),
                 _ => {
-                    let wanted = "patients of the cohort; these pairs are left out";
+                    let wanted = "patients of the cohort; these pairs are excluded";
                     faults.note(
                         row.line,
                         PATIENT,

@@ -144,7 +144,7 @@ impl fmt::Debug for SiteCohort {
     }
 }
 
-/// Patients without an outcome, whom others are compared with.
+/// Patients without an outcome, with which others are compared.
 #[derive(Clone)]
 pub struct Queries {
     /// Their features, by the job's declarations.

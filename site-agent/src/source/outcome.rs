@@ -1,4 +1,4 @@
-//! Reads the outcome of every patient; who has none is left out.
+//! Reads the outcome of every patient; who has none is excluded.
 
 use super::asked::{AskedCodes, Holder};
 use super::coding::Coding;
@@ -172,7 +172,7 @@ impl OutcomeReader {
     }
 
     /// Reads one patient; `event` is looked at for survival only. False where the patient has no
-    /// outcome, or one that does not fit, and is to be left out.
+    /// outcome, or one that does not fit, and is to be excluded.
     pub(super) fn read(&mut self, row: u64, field: Field<'_>, event: Field<'_>) -> bool {
         let is_survival = matches!(self.kind, Kind::Survival { .. });
         if self.codes.own.is_field(&field, self.decimal)
@@ -259,7 +259,7 @@ impl OutcomeReader {
     }
 
     /// Decides what can only be decided once all patients are read; gives the places of patients who are
-    /// left out after all, because few patients have their outcome.
+    /// excluded after all, because few patients have their outcome.
     pub(super) fn settle(&mut self) -> Vec<usize> {
         let settled = self.coding.settle();
         for (shape, row) in settled.unlisted {
@@ -289,7 +289,7 @@ impl OutcomeReader {
         left_out
     }
 
-    /// What was wrong with its fields, told of `source` whose rows are called `word`.
+    /// What was wrong with its fields, said of `source` whose rows are called `word`.
     pub(super) fn problems(&self, source: &str, word: &'static str) -> Vec<CohortProblem> {
         let mut problems = Vec::new();
         for (fault, rows) in self.faults.rows(word) {
@@ -332,7 +332,7 @@ impl OutcomeReader {
             _ => "codes of two levels in all",
         };
         let rare = format!(
-            "{levels} in site.toml, or at least {} patients; these are left out",
+            "{levels} in site.toml, or at least {} patients; these are excluded",
             self.cell_min
         );
         let ignored_wanted = format!(

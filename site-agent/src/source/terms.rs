@@ -126,7 +126,7 @@ impl Agreement<'_> {
         (!plausible(first) || !plausible(last)).then(|| {
             let found = format!("ages on {at}");
             let wanted =
-                format!("ages from 0 to {AGE_MAX} of whom is born from {first} to {last}, as site.toml has it");
+                format!("ages from 0 to {AGE_MAX} of a patient born from {first} to {last}, as site.toml has it");
             Mismatch::of(Structure::Range, &found, &wanted)
         })
     }

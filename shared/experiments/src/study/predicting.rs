@@ -155,7 +155,7 @@ fn risk(
     ))
 }
 
-/// The C by which parts of the training patients are told best from the others.
+/// The C that separates parts of the training patients best from the others.
 fn chosen(
     square: &Array2<f64>,
     time: &Array1<f64>,
@@ -185,7 +185,7 @@ fn chosen(
     Ok(best.1)
 }
 
-/// Mean squared error, or the share of patients or pairs that are predicted rightly.
+/// Mean squared error, or the share of patients or pairs that are predicted correctly.
 fn score(predicted: &Predicted, outcome: &Outcome) -> f64 {
     let sums = predicted.errors(outcome);
     let error = sums.error / sums.total as f64;

@@ -40,9 +40,9 @@ pub struct OutcomeSpecification {
     pub column: String,
     /// Its kind.
     pub kind: OutcomeKind,
-    /// Of a number the lowest and the highest that counts where groups of patients are told of: others count as the nearer of them.
+    /// Of a number the lowest and the highest that counts where sums over groups of patients are released: others count as the nearer of them.
     pub range: Option<(f64, f64)>,
-    /// Values that mean missing, of the event's column too, beside the empty field: such a patient is left out.
+    /// Values that mean missing, of the event's column too, beside the empty field: such a patient is excluded.
     pub missing: Vec<String>,
 }
 

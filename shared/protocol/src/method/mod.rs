@@ -152,8 +152,8 @@ macro_rules! registry {
             }
 
             /// Withholds of what is the sum over the sites what the default rules demand of one.
-            pub(crate) fn publish(&mut self, start: u64) {
-                match self { $(Self::$Name(model) => MethodModel::publish(model, start),)* }
+            pub(crate) fn publish(&mut self) {
+                match self { $(Self::$Name(model) => MethodModel::publish(model),)* }
             }
         }
 

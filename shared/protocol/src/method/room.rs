@@ -128,7 +128,7 @@ pub(crate) trait MethodModel {
     fn is_learnt(&self, assessed: bool) -> bool;
 
     /// Withholds of what is the sum over the sites what the default rules demand of one.
-    fn publish(&mut self, start: u64);
+    fn publish(&mut self);
 
     /// Where it places patients; none of a method that places nobody.
     fn placing(&self) -> Option<&dyn Placing>;

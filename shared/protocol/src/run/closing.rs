@@ -80,7 +80,7 @@ impl Run {
         }
     }
 
-    /// All hear that the run begins, and what closed. Who is away hears it when it comes back.
+    /// All sites learn that the run begins, and what closed. A site that is away learns it when it comes back.
     fn tell_all_what_closed(
         &self,
         closed: &Arc<message::Closed>,
@@ -136,7 +136,7 @@ impl Run {
         self.step = Step::Asking(next);
     }
 
-    /// Every site hears every answer, but for more bytes of them than the job says.
+    /// Every site receives every answer, up to the bytes of them that the job says.
     fn is_too_much_to_hear(&self, words: usize) -> bool {
         let bytes = (self.sites.len() * words * WORD_BYTES) as u64;
         bytes > self.job.answers_bytes_max
@@ -204,7 +204,7 @@ impl Run {
         Ok(Turn::Ask)
     }
 
-    /// The numbers of patients that the hospitals have approved; none before they have told.
+    /// The numbers of patients that the hospitals have approved; none before they have answered.
     fn approved(&self) -> Option<ApprovedPatients> {
         let known = self
             .introductions
@@ -217,8 +217,8 @@ impl Run {
         })
     }
 
-    /// The sum of what the sites told, judged as what one site with all their patients would tell; none where nothing is
-    /// summed. Of one site alone it is what that site told.
+    /// The sum of the sites' answers, judged as that of one site with all their patients; none where nothing is
+    /// summed. Of one site alone it is that site's answer.
     fn summed(
         &self,
         answers: &[Option<Answer>],

@@ -86,7 +86,7 @@ pub enum Action {
     Retell {
         /// The site.
         site: SiteName,
-        /// The last exchange that it hears of.
+        /// The last exchange of which it learns.
         until: u32,
     },
     /// Show where the run stands.
@@ -125,7 +125,7 @@ pub struct Run {
     totals: u32,
     /// The keys of each site that has introduced itself.
     introductions: Vec<Option<Introduction>>,
-    /// What each of them has told the later ones alone.
+    /// What each of them has sent to the later ones alone.
     encapsulations: Vec<Option<Encapsulations>>,
     /// The run that opened the job's study, whose keys it has.
     opening: Option<RunId>,

@@ -39,7 +39,7 @@ pub(super) fn of(run: &Run, version: &str) -> RunResult {
 fn model(run: &Run, stages: &Stages) -> Model {
     let mut model = stages.model();
     if !run.job.is_alone() {
-        model.publish(run.seed);
+        model.publish();
     }
     model
 }
@@ -51,7 +51,7 @@ fn pooled(run: &Run, stages: Option<&Stages>) -> PooledFigures {
         let mut sum = sum.clone().of_sum(run.patients);
         if !run.job.is_alone() {
             sum.note_areas();
-            privacy::publish(sum.content(), run.seed);
+            privacy::publish(sum.content());
             sum.pairs_in_tens();
         }
         sum

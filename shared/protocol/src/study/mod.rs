@@ -55,7 +55,7 @@ pub struct Study {
     pub precision: Precision,
     /// How much its runs may ask, all together. Its card does not count.
     pub limits: Limits,
-    /// How much noise hides each patient's outcome in what is told of groups: the epsilon of differential privacy, of each outcome and each
+    /// How much noise hides each patient's outcome in what is released of groups: the epsilon of differential privacy, of each outcome and each
     /// grouping. Less is more noise.
     pub outcome_epsilon: f64,
     /// The outcomes, of which a job names one.

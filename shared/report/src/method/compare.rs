@@ -48,7 +48,7 @@ struct FamilyEntry {
     brier: Option<f64>,
     mean_squared_error: Option<f64>,
     concordance: Option<f64>,
-    /// Patients classed rightly by the Euclidean distance alone; where few, told as the most that are few.
+    /// Patients classified correctly by the Euclidean distance alone; where few, given as the most that are few.
     only_euclidean: Option<u64>,
     /// Those by this one alone, likewise.
     only_this: Option<u64>,

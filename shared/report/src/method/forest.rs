@@ -132,7 +132,7 @@ fn importance_csv(result: &RunResult, job: &Job) -> io::Result<Vec<u8>> {
     table.into_inner().map_err(io::Error::other)
 }
 
-/// How the rules of a forest are named, and whom they judge.
+/// How the rules of a forest are named, and which patients they judge.
 fn wording() -> Wording {
     Wording {
         heading: "Classes",

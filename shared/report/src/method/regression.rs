@@ -34,7 +34,7 @@ const ERRORS: &str = "In sample: the patients who are judged are those that the 
     patients are compared within their site.";
 /// Names that a sentence can hold.
 const NAMED: usize = 4;
-/// A p below this is told as an effect.
+/// A p below this is called an effect.
 const SIGNIFICANT: f64 = 0.05;
 
 impl Reported for Model {
@@ -145,7 +145,7 @@ fn family(model: &Model) -> &'static str {
     }
 }
 
-/// What a coefficient is told as, and whether that is a ratio.
+/// What a coefficient is shown as, and whether that is a ratio.
 fn ratio(model: &Model) -> Option<&'static str> {
     match model.family {
         Family::Linear => None,

@@ -342,7 +342,7 @@ impl Standardisation {
         &self.rows
     }
 
-    /// Names of the constant rows that were left out.
+    /// Names of the constant rows that were omitted.
     #[must_use]
     pub fn dropped(&self) -> &[String] {
         &self.dropped

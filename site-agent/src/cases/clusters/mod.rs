@@ -26,7 +26,7 @@ const SHUFFLES: usize = 199;
 /// Most groups that are looked for where nothing is said.
 const GROUPS_MAX: usize = 8;
 
-/// What is told.
+/// What is shown.
 #[derive(Debug, Serialize)]
 struct Answer {
     /// What the distance is.
@@ -98,7 +98,7 @@ struct ToldLogRank {
 #[derive(Debug, Serialize)]
 struct OneNew {
     patient: String,
-    /// None of whom nobody can be compared with.
+    /// None of a patient that cannot be compared.
     group: Option<usize>,
     distance: f64,
     /// From the middle of the next group.
@@ -112,7 +112,7 @@ struct OnePatient {
     is_medoid: bool,
 }
 
-/// The groups that were found, beside what they are told of.
+/// The groups that were found, with what is shown of each.
 struct Found<'s> {
     setting: &'s Setting,
     dissimilarity: Dissimilarity<'s>,

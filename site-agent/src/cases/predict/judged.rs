@@ -16,7 +16,7 @@ const CHANCE: f64 = 0.05;
 /// How well it goes, for machines and people.
 #[derive(Debug, Serialize)]
 pub(super) struct Judged {
-    /// Patients who were left out of the fit in turn.
+    /// Patients who were held out of the fit in turn.
     judged: usize,
     /// Whether the distance has seen their outcomes: then none of them was held out.
     pub(super) seen: bool,

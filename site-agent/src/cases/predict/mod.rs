@@ -1,4 +1,4 @@
-//! `predict`: what happens to a patient by those who are alike, how well that goes with patients who were held out, and whom it
+//! `predict`: what happens to a patient by those who are alike, how well that goes with patients who were held out, and which patients it
 //! rests on.
 
 mod judged;
@@ -21,7 +21,7 @@ use similarity::uses::prediction::{
 };
 use std::path::Path;
 
-/// What is told.
+/// What is shown.
 #[derive(Debug, Serialize)]
 struct Answer {
     /// What is predicted.

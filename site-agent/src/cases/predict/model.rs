@@ -1,4 +1,4 @@
-//! What predicts: a comparison, what was learned by it, and the patients whom it was learned from.
+//! What predicts: a comparison, what was learned by it, and the patients of its training.
 
 use super::super::CasesError;
 use super::super::setting::{Asked, Setting};
@@ -28,7 +28,7 @@ pub(super) struct Model {
     pub(super) machine: Machine,
     /// Patients that it was learned from.
     pub(super) patients: usize,
-    /// Of those whom new patients are compared with.
+    /// Of those with which new patients are compared.
     pub(super) names: Vec<String>,
     /// Of the same.
     pub(super) outcome: Outcome,

@@ -89,7 +89,7 @@ impl Tabulator {
         }))
     }
 
-    /// Of these patients those who are not left out.
+    /// Of these patients those who are not excluded.
     fn kept(&self, rows: &[usize], left_out: &[u32]) -> Vec<usize> {
         let is_kept = |row: &usize| !left_out.contains(&self.patterns[*row]);
         rows.iter().copied().filter(is_kept).collect()

@@ -1,7 +1,7 @@
 //! How the patients of a group fared, with noise that is fixed for the group: the same in every answer of every run, so that no number of
 //! questions averages it away.
 //!
-//! Groups do not depend on outcomes. So whatever is asked of one grouping reveals of each patient's outcome no more than these sums do, and
+//! Groups do not depend on outcomes. So any question about one grouping reveals of each patient's outcome no more than these sums do, and
 //! they are `outcome_epsilon`-differentially private: where one patient's outcome is another, every result is at most exp(epsilon) as likely.
 
 use crate::books::chain;

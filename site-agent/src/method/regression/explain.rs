@@ -16,7 +16,7 @@ use similarity::numeric::precision::Precision;
 const RULES: u64 = 2;
 /// What a common baseline tells beyond that.
 const CELLS: &str = "How many events of all sites each cell of time has, and weighted sums of each feature over the patients followed in \
-    it, at least 20 on average, of whom at most half count of one site. ";
+    it, at least 20 on average, and at most half of them of one site. ";
 
 pub(crate) fn explained(rules: &Rules, job: &Job, settings: &RegressionSettings) -> Told {
     Told {

@@ -42,7 +42,7 @@ const PAIRS_MAX: usize = 100_000_000;
 /// A regression at one site.
 pub(super) struct Regressor {
     settings: RegressionSettings,
-    /// Into how many folds the patients are parted, where some are left out.
+    /// Into how many folds the patients are parted, where some are held out.
     folds: u32,
     /// Made once a preparation and again for another design.
     made: Option<(Arc<Design>, Made)>,

@@ -1,5 +1,5 @@
 //! How a metric judges the patients that it was learned from, each by the others of its site; and how those of the folds of a
-//! validation judge patients whom they have not seen.
+//! validation judge patients that they have not seen.
 
 use super::results::LocalResults;
 use crate::method::scores::{Score, by_share, by_votes};
@@ -17,7 +17,7 @@ use similarity::uses::neighbours::{
 };
 
 /// Leave-one-out k-NN within the site: patients of class i that were predicted as class j, by both rules of the learned
-/// metric and, beside them, by the plain distance of the same standardised patients. With them the site's pairs: dissimilar
+/// metric and, beside them, by the Euclidean distance of the same standardised patients. With them the site's pairs: dissimilar
 /// and similar ones by whether s >= b says that they are alike. A metric that is 0 judges nobody: all are equally near.
 /// Empty where the outcome has no classes or there are too few patients.
 #[must_use]
@@ -66,7 +66,7 @@ pub fn neighbours_of(finishing: &Finishing) -> u32 {
 }
 
 /// k-NN of the patients of each fold among those of the others of the site, by the metric that was learnt without the fold,
-/// with as many neighbours as the fold has; by both rules of the metric and by the plain distance. Every patient who is `judged` is so once. Empty where there is
+/// with as many neighbours as the fold has; by both rules of the metric and by the Euclidean distance. Every patient who is `judged` is so once. Empty where there is
 /// no fold.
 ///
 /// # Errors
@@ -164,7 +164,7 @@ fn held_out_neighbours(
     Ok(found)
 }
 
-/// Whom nearest neighbours judge.
+/// Which patients nearest neighbours judge.
 struct Judging<'c> {
     codes: &'c Array1<u32>,
     classes: usize,

@@ -11,7 +11,7 @@ use protocol::method::unpsl::settings::{ConsensusMethod, SelectionSettings, Unps
 use similarity::learn::unpsl::{CorrelationScope, JUDGED_STEPS};
 use similarity::numeric::precision::Precision;
 
-/// The neighbour rules that are evaluated: by distance, by inner product, and by the plain distance.
+/// The neighbour rules that are evaluated: by distance, by inner product, and by the Euclidean distance.
 const NEIGHBOUR_RULES: u64 = 3;
 
 pub(crate) fn explained(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Told {

@@ -115,7 +115,7 @@ impl Card {
 }
 
 impl Parts {
-    /// Patients who are left out.
+    /// Patients who are excluded.
     fn left_out(&self) -> u64 {
         let patients = |pattern: &u32| self.patients.get(*pattern as usize - 1);
         self.left_out.iter().filter_map(patients).sum()

@@ -18,7 +18,7 @@ pub(super) fn parts(settings: &CardSettings, found: &message::Answer) -> Result<
     found.iter().try_for_each(|part| count(*part))
 }
 
-/// Patients by group, level and part: those of the patterns that are not left out.
+/// Patients by group, level and part: those of the patterns that are not excluded.
 pub(super) fn counts(
     settings: &CardSettings,
     parts: &Parts,
@@ -40,7 +40,7 @@ pub(super) fn counts(
         wanted,
     )?;
     let kept = is_of_kept(settings, parts, &found.parts);
-    ensure(kept, "patients who are left out, or others", wanted)?;
+    ensure(kept, "patients who are excluded, or others", wanted)?;
     let mut in_groups = vec![0_u64; found.groups.len()];
     for (part, patients) in found.parts.iter().enumerate() {
         for (outcome, state) in settings.states_of(part).into_iter().enumerate() {
@@ -54,7 +54,7 @@ pub(super) fn counts(
     ensure(alike.all(|same| same), "parts of other groups", wanted)
 }
 
-/// Whether the patients of each pattern are those who were counted before, and nobody where it is left out.
+/// Whether the patients of each pattern are those who were counted before, and nobody where it is excluded.
 fn is_of_kept(settings: &CardSettings, known: &Parts, parts: &[u64]) -> bool {
     let mut patterns = vec![0_u64; known.patients.len() + 1];
     for (part, patients) in parts.iter().enumerate() {
@@ -194,7 +194,7 @@ pub(super) fn nothing(settings: &CardSettings, places: &[u32]) -> Answer {
     })
 }
 
-/// Whether sums of a feature are told: it is a number.
+/// Whether sums of a feature are released: it is a number.
 pub(super) fn has_sums(feature: &Feature) -> bool {
     levels(&feature.kind).is_none()
 }

@@ -1,4 +1,4 @@
-//! Which sums may be told beside each other: none whose difference is that of few patients.
+//! Which sums may be released together: none whose difference is that of few patients.
 
 use super::judging::has_sums;
 use super::message::{Counts, FeatureCounts};
@@ -8,7 +8,7 @@ use crate::limits::CARD_PATIENTS_MIN;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Patterns of patients who are left out of the study: somebody has exactly these outcomes, and too few over all hospitals. Two outcomes
+/// Patterns of patients who are excluded from the study: somebody has exactly these outcomes, and too few over all hospitals. Two outcomes
 /// differ by such patients, and so would their sums. Each patient has one pattern, so that leaving out one makes no other small: once is
 /// enough. The groups and lots of those who stay are judged afterwards.
 pub(super) fn left_out(parts: &[u64]) -> Vec<u32> {
@@ -46,7 +46,7 @@ fn unless(lines: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// Patients by whom the study can be told from those that it renews, where they are few: a sentence for each lot of them.
+/// Patients by which the study differs from those that it renews, where they are few: a sentence for each lot of them.
 fn small_lots(settings: &CardSettings, counts: &[u64]) -> Vec<String> {
     let mut lines = Vec::new();
     let lots = settings.lots();
@@ -132,8 +132,8 @@ pub(super) fn columns(settings: &CardSettings, counts: &Counts) -> Vec<Arc<Vec<u
     told
 }
 
-/// The groups of which the sums of a feature are told: those with enough values. What is left of all patients, or of those
-/// of another outcome whom they are part of, once these are taken away, is nobody, or enough again.
+/// The groups of which the sums of a feature are released: those with enough values. What is left of all patients, or of those
+/// of another outcome that contains them, once these are taken away, is nobody, or enough again.
 fn groups_told(settings: &CardSettings, counts: &Counts, feature: usize) -> Vec<usize> {
     let present = |group: usize| counts.groups[group].features[feature].present();
     let everyone = present(0);
@@ -244,7 +244,7 @@ mod tests {
         }
     }
 
-    /// Patients by the states of both outcomes, of whom so many have no age.
+    /// Patients by the states of both outcomes, so many of them without an age.
     fn counts(parts: [[u64; 3]; 3], missing: [u64; 5]) -> Counts {
         let settings = settings();
         let flat: Vec<u64> = parts.iter().flatten().copied().collect();
@@ -336,11 +336,11 @@ mod tests {
         let places = |parts, missing| places(&settings(), &counts(parts, missing));
         let alike = [[0, 0, 0], [0, 40, 40], [0, 40, 40]];
         assert_eq!(places(alike, [0; 5]), [0, 1, 2, 3, 4]);
-        // Of the second group 19 have an age: neither it is told, nor, since all less the others are it, the other one.
+        // Of the second group 19 have an age: neither it is released, nor, since all less the others are it, the other one.
         assert_eq!(places(alike, [61, 0, 61, 30, 31]), [0, 3, 4]);
         // Nobody of it has: then the other one is all.
         assert_eq!(places(alike, [80, 0, 80, 40, 40]), [0, 1, 3, 4]);
-        // Those without the outcome death are 25, of whom five have an age.
+        // Those without the outcome death are 25; five have an age.
         let apart = [[0, 0, 0], [10, 40, 40], [15, 40, 40]];
         assert_eq!(places(apart, [20, 10, 10, 0, 0]), [0, 1, 2, 4]);
         assert_eq!(places(apart, [180, 90, 90, 80, 80]), [0_u32; 0]);
@@ -363,7 +363,7 @@ mod tests {
         assert_eq!(told(alike, [0; 5]), [1, 1]);
         assert_eq!(told(alike, [141, 70, 71, 70, 71]), [0, 0]);
         assert_eq!(told(alike, [160, 80, 80, 80, 80]), [1, 1]);
-        // Those without the outcome death are 25, of whom 20 have an age, or 19.
+        // Those without the outcome death are 25; 20 have an age, or 19.
         let apart = [[0, 0, 0], [10, 40, 40], [15, 40, 40]];
         assert_eq!(told(apart, [5, 5, 0, 0, 0]), [1, 1]);
         assert_eq!(told(apart, [6, 6, 0, 0, 0]), [1, 0]);

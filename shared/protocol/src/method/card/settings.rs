@@ -86,7 +86,7 @@ impl CardSettings {
             .unwrap_or(usize::MAX)
     }
 
-    /// The part of a patient whose outcomes have these states: 0 where absent, else the group's number from 1.
+    /// The part of a patient whose outcomes have these states: 0 if there is none, else the group's number from 1.
     #[must_use]
     pub fn part(&self, states: &[usize]) -> usize {
         let places = self.states().zip(states);

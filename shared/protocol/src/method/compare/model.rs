@@ -41,10 +41,10 @@ impl MethodModel for Model {
         !self.families.is_empty()
     }
 
-    fn publish(&mut self, start: u64) {
+    fn publish(&mut self) {
         for compared in &mut self.families {
             compared.counts.counts.area = Area::published(&compared.counts.counts);
-            privacy::publish(compared.counts.content().into(), start);
+            privacy::publish(compared.counts.content().into());
             compared.off_by = compared.counts.counts.rounded_to.max(1) - 1;
         }
     }

@@ -83,7 +83,7 @@ const NOT_OF_FOREST: [(&str, &str); 4] = [
 pub struct CompareSettings {
     /// In the order of [`Family::ALL`], the Euclidean distance first.
     pub families: Vec<Family>,
-    /// Neighbours by whom a patient is predicted.
+    /// Neighbours that predict a patient.
     pub neighbours: u32,
     /// Folds of each site's patients.
     pub folds: u32,
@@ -211,7 +211,7 @@ impl CompareSettings {
         sums.into_iter().chain(trees).collect()
     }
 
-    /// The folds without each of which sums are told; 1 where none are.
+    /// The folds without each of which sums are released; 1 where none are.
     #[must_use]
     pub fn validation(&self) -> Option<ValidationFacts> {
         (self.fold_rounds() > 0).then(|| ValidationFacts {

@@ -50,7 +50,6 @@ impl Compared {
             counts: self.counts.counts.clone(),
             sites: self.sites,
             off_by: self.off_by,
-            variance_fourfold: 0,
         }
     }
 

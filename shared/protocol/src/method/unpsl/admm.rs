@@ -222,7 +222,7 @@ impl Admm {
         )
     }
 
-    /// What is not finite can neither be told nor stored.
+    /// What is not finite can neither be sent nor stored.
     fn check_finite(&self, round: &Absorbed) -> Result<(), Failure> {
         let told = [self.consensus.penalty(), round.objective];
         let residuals = [round.residuals.primal, round.residuals.dual];

@@ -1,4 +1,4 @@
-//! The part of a run of UnPSL in which the sites judge the metric: by the patients whom it was learnt from, and where there is a
+//! The part of a run of UnPSL in which the sites judge the metric: by the patients of its training, and where there is a
 //! validation by those of each fold.
 
 use super::judging;

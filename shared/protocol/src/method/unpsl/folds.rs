@@ -41,7 +41,7 @@ pub(crate) struct FoldSearches {
     /// The searches whose questions are open, in the order in which they are asked.
     batch: Vec<Place>,
     asked: Differentiating,
-    /// Which sites told of the last questions; none before the first.
+    /// Which sites answered the last questions; none before the first.
     /// Numbers of an answer that are not theirs.
     reserved: usize,
 }

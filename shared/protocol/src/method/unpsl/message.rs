@@ -41,9 +41,9 @@ pub enum Request {
 pub struct Part {
     /// What of two patients the pair loss looks at.
     pub form: Form,
-    /// The fold of the cross-validation that is left out, from 0; none where all patients take part.
+    /// The fold of the cross-validation that is held out, from 0; none where all patients take part.
     pub fold: Option<u32>,
-    /// Another fold that is left out as well.
+    /// Another fold that is held out as well.
     pub other: Option<u32>,
 }
 
@@ -68,7 +68,7 @@ impl Part {
         }
     }
 
-    /// The folds that are left out.
+    /// The folds that are held out.
     #[must_use]
     pub fn left_out(self) -> Vec<u32> {
         self.fold.into_iter().chain(self.other).collect()
@@ -117,7 +117,7 @@ pub enum Centre {
 /// Candidates of a cross-validation, to be judged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Validating {
-    /// W, d x m: of each candidate one a fold that was left out when it was fitted, and of a nested choice one for [`two_folds`] each,
+    /// W, d x m: of each candidate one a fold that was held out when it was fitted, and of a nested choice one for [`two_folds`] each,
     /// one candidate after the other.
     pub models: Arc<Vec<Array2<f64>>>,
     /// Folds.

@@ -11,12 +11,12 @@ use similarity::learn::unpsl::{
     CorrelationScope, Form, JUDGED_STEPS, Loss, PairWeights, Settings, SiteWeights,
 };
 
-/// How much more all sites may weigh where a fold is left out: each takes similar and dissimilar pairs of the others to be left in as
+/// How much more all sites may weigh where a fold is held out: each takes similar and dissimilar pairs of the others to be left in as
 /// its own are, so that all similar ones weigh no more than all pairs, nor do all dissimilar ones.
 const WEIGHT_OF_A_PART: f64 = 2.0;
 /// How much more a pair weighs there. Half of the patients make a quarter of the pairs, and a small site fewer.
 const PAIR_OF_A_PART: f64 = 16.0;
-/// The same where two folds are left out: a third of the patients makes a ninth of the pairs.
+/// The same where two folds are held out: a third of the patients makes a ninth of the pairs.
 const PAIR_OF_A_THIRD: f64 = 36.0;
 /// T is rounded by so many times the step of Gamma.
 const COARSER: f64 = 64.0;

@@ -134,7 +134,7 @@ impl Selection {
         &self.settings.form
     }
 
-    /// What is left out of each problem of one form: every fold, then each two of a nested choice.
+    /// What is held out of each problem of one form: every fold, then each two of a nested choice.
     pub(super) fn left_out(&self) -> impl Iterator<Item = (u32, Option<u32>)> + '_ {
         let one = (0..self.settings.folds).map(|fold| (fold, None));
         let two = self.two.iter().map(|[one, other]| (*one, Some(*other)));

@@ -129,7 +129,7 @@ struct FeatureEntry<'c> {
     label: &'c str,
     unit: &'c str,
     kind: &'static str,
-    /// Of what its counts are multiples: 1 where they are exact, 0 where none is told.
+    /// Of what its counts are multiples: 1 where they are exact, 0 where none is published.
     #[serde(skip_serializing_if = "Option::is_none")]
     counts_in: Option<u64>,
     groups: Vec<CellEntry<'c>>,

@@ -1,4 +1,4 @@
-//! How often a metric is right: by patients whom it was learned without, and by those whom it was learned from.
+//! How often a metric is right: for held-out patients, and for those of its training.
 
 use crate::quality::{self, Leading, Right, Wording};
 use crate::words::share;
@@ -105,7 +105,7 @@ fn steps(result: &RunResult) -> &'static str {
     }
 }
 
-/// How the rules of a metric are named, and whom they judge.
+/// How the rules of a metric are named, and which patients they judge.
 pub(super) fn wording(result: &RunResult) -> Wording {
     // Pairs have none.
     let counts = result
@@ -134,7 +134,7 @@ pub(super) fn wording(result: &RunResult) -> Wording {
     }
 }
 
-/// The same of patients whom the metric was learned without.
+/// The same of held-out patients.
 pub(super) fn held_out_wording(result: &RunResult, model: &Model) -> Wording {
     let all = wording(result);
     let pairs = match held_out_pairs(result) {

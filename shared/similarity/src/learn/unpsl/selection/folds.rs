@@ -1,4 +1,4 @@
-//! Patients in folds, of which each is left out once.
+//! Patients in folds, each held out once.
 
 use ndarray::Array1;
 use rand::seq::SliceRandom;
