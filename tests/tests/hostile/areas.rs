@@ -117,7 +117,7 @@ fn an_area_seldom_says_the_class_of_one_patient_and_never_moves_by_more_than_a_s
             "{patients:?}: of {RUNS} runs {exact} exact areas and {seen} published ones differ by the class"
         );
         assert!(exact > RUNS * 9 / 10);
-        assert!(seen < RUNS * 2 / 5);
+        assert!(seen < RUNS * 3 / 10);
     }
 }
 

@@ -203,14 +203,7 @@ fn answer(result: &RunResult, job: &Job, model: &Model) -> Markup {
                 None => " has unknown errors: too few patients were judged."
             }
         }
-        @let figures = quality::leading(result, job, &Leading {
-            judged: Judged::Learnt,
-            rule: REGRESSION_RULE,
-            other: None,
-            on: "in sample",
-            concludes: false,
-        });
-        @if let Some((first, rest)) = figures.split_first() { p { b { (first) } " " (rest.join(" ")) } }
+        (in_sample(result, job))
         p {
             @if more.is_empty() && less.is_empty() {
                 "No feature is clearly associated with the outcome, given the others."
@@ -225,6 +218,21 @@ fn answer(result: &RunResult, job: &Job, model: &Model) -> Markup {
         @if !model.converged {
             p { span.flag { "The fit did not converge: " (model.remarks.join("; ")) "." } }
         }
+    }
+}
+
+/// The area under the curve of classes, in sample.
+fn in_sample(result: &RunResult, job: &Job) -> Markup {
+    let leading = Leading {
+        judged: Judged::Learnt,
+        rule: REGRESSION_RULE,
+        other: None,
+        on: "in sample",
+        concludes: false,
+    };
+    let figures = quality::leading(result, job, &leading);
+    html! {
+        @if let Some((first, rest)) = figures.split_first() { p { b { (first) } " " (rest.join(" ")) } }
     }
 }
 
