@@ -64,6 +64,7 @@ pub fn ended_progress(result: &RunResult) -> Progress {
         waiting_for: Vec::new(),
         away: Vec::new(),
         waiting_since: None,
+        notes: u32::try_from(result.notes.len()).unwrap_or(u32::MAX),
         ending: Some(result.ending.clone()),
     }
 }

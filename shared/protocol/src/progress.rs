@@ -32,6 +32,8 @@ pub struct Progress {
     pub away: Vec<String>,
     /// Since when they are waited for; none where it is not known.
     pub waiting_since: Option<Timestamp>,
+    /// Remarks so far: what the run could not use, and what its operator should know.
+    pub notes: u32,
     /// Set once the run has ended.
     pub ending: Option<Ending>,
 }

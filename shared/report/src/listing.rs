@@ -20,6 +20,7 @@ pub fn runs_table(runs: &[Progress]) -> String {
         "STATUS",
         "SITES",
         "ROUND",
+        "NOTES",
     ];
     let mut rows = vec![heading.map(str::to_owned)];
     rows.extend(runs.iter().map(row));
@@ -44,7 +45,7 @@ pub(crate) fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
     rows.iter().map(line).collect()
 }
 
-fn row(run: &Progress) -> [String; 8] {
+fn row(run: &Progress) -> [String; 9] {
     let or_none = |text: Option<String>| {
         text.filter(|text| !text.is_empty())
             .unwrap_or("-".to_owned())
@@ -68,6 +69,7 @@ fn row(run: &Progress) -> [String; 8] {
         status(run),
         sites,
         or_none(round),
+        or_none((run.notes > 0).then(|| run.notes.to_string())),
     ]
 }
 
@@ -118,6 +120,7 @@ struct Entry<'r> {
     round: u32,
     round_limit: u32,
     objective: Option<f64>,
+    notes: u32,
 }
 
 #[derive(Serialize)]
@@ -162,6 +165,7 @@ fn entry(run: &Progress) -> Entry<'_> {
         round: run.course.round,
         round_limit: run.course.round_limit,
         objective: run.course.objective,
+        notes: run.notes,
     }
 }
 
@@ -194,6 +198,7 @@ mod tests {
             waiting_for: Vec::new(),
             away: Vec::new(),
             waiting_since: None,
+            notes: u32::from(ending.is_some()),
             ending,
         }
     }
@@ -206,10 +211,10 @@ mod tests {
             run("queued", None, Some(2)),
         ]);
         let wanted = "\
-RUN   JOB    METHOD  SUBMITTED (UTC)   DURATION  STATUS           SITES   ROUND
-a1b2  heart  unpsl   2023-11-14 22:13  4.5 s     round limit      4       3 of 200
-a1b2  heart  unpsl   2023-11-14 22:13  -         rounds           2 of 4  3 of 200
-a1b2  heart  unpsl   2023-11-14 22:13  -         queued behind 2  4       3 of 200
+RUN   JOB    METHOD  SUBMITTED (UTC)   DURATION  STATUS           SITES   ROUND     NOTES
+a1b2  heart  unpsl   2023-11-14 22:13  4.5 s     round limit      4       3 of 200  1
+a1b2  heart  unpsl   2023-11-14 22:13  -         rounds           2 of 4  3 of 200  -
+a1b2  heart  unpsl   2023-11-14 22:13  -         queued behind 2  4       3 of 200  -
 ";
         assert_eq!(table, wanted);
         assert_eq!(runs_table(&[]).lines().count(), 1);
@@ -221,6 +226,7 @@ a1b2  heart  unpsl   2023-11-14 22:13  -         queued behind 2  4       3 of 2
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value[0]["status"], "converged");
         assert_eq!(value[0]["seconds"], 4.5);
+        assert_eq!(value[0]["notes"], 1);
         assert_eq!(value[0]["submitted"], "2023-11-14T22:13:20Z");
         assert_eq!(runs_json(&[]).unwrap(), "[]");
     }

@@ -176,6 +176,7 @@ mod tests {
             waiting_for: Vec::new(),
             away: Vec::new(),
             waiting_since: None,
+            notes: 0,
             ending: None,
         }
     }

@@ -131,6 +131,7 @@ async fn an_operator_submits_watches_and_is_told_why_not() {
         waiting_for: Vec::new(),
         away: Vec::new(),
         waiting_since: None,
+        notes: 0,
         ending,
     };
     let (progress, watched) = watch::channel(state(1, None));

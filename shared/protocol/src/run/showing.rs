@@ -33,6 +33,7 @@ impl Run {
             waiting_for: names(&mut waiting_for.iter().copied()),
             away: names(&mut waiting_for.iter().copied().filter(|site| !site.is_up())),
             waiting_since: Some(since),
+            notes: count(self.notes.len()),
             ending: self.ending().cloned(),
         }
     }

@@ -24,6 +24,7 @@ pub(crate) fn progress_to_proto(progress: Progress) -> pb::Progress {
         waiting_for: progress.waiting_for,
         away: progress.away,
         waiting_since: progress.waiting_since.map(|at| at.0),
+        notes: progress.notes,
         ending: progress.ending.map(ending_to_proto),
     }
 }
@@ -44,6 +45,7 @@ pub(crate) fn progress(progress: pb::Progress) -> Result<Progress, WireError> {
         waiting_for: each(progress.waiting_for, |name| label("a site's name", name))?,
         away: each(progress.away, |name| label("a site's name", name))?,
         waiting_since: progress.waiting_since.map(Timestamp),
+        notes: progress.notes,
         ending: progress.ending.map(ending).transpose()?,
     })
 }

@@ -42,6 +42,7 @@ fn progress_is_what_googles_protobuf_writes_and_reads_back_from_it() {
         waiting_for: vec!["west".to_owned()],
         away: vec!["west".to_owned()],
         waiting_since: Some(Timestamp(1_700_000_000_000)),
+        notes: 2,
         ending: Some(Ending::Failed(Failure::new(
             Code::Sites,
             "too few sites: wanted 3",
