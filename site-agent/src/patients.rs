@@ -1,6 +1,7 @@
 //! What stays at the site: patient-level results, written beside and then renamed.
 
 use crate::source::Patients;
+use protocol::cohort::with_unit;
 use similarity::cohort::Outcome;
 use similarity::uses::nearest::Nearest;
 use std::fs;
@@ -68,18 +69,13 @@ pub(crate) fn outcome_csv(
             }
         }
         Outcome::Numeric(values) => {
-            let value_in = match unit {
-                "" => "value".to_owned(),
-                unit => format!("value ({unit})"),
-            };
-            table.write_record(["patient", value_in.as_str()])?;
+            table.write_record(["patient", &with_unit("value", unit)])?;
             for (row, value) in values.iter().enumerate() {
                 table.write_record([patients.name(row), value.to_string()])?;
             }
         }
         Outcome::Survival { time, event } => {
-            let time_in = format!("time ({unit})");
-            table.write_record(["patient", time_in.as_str(), "event"])?;
+            table.write_record(["patient", &with_unit("time", unit), "event"])?;
             for (row, (time, event)) in time.iter().zip(event).enumerate() {
                 let event = u8::from(*event).to_string();
                 table.write_record([patients.name(row), time.to_string(), event])?;

@@ -24,7 +24,7 @@ fn a_table_tells_kind_missing_range_and_levels_of_every_column() {
     let check = check(&config(folder.path(), SOURCE, DICTIONARY), &job(JOB), 2);
     assert!(check.fits());
     let wanted = "\
-4 rows: 3 patients, 1 left out for want of an outcome or a value
+4 rows: 3 patients, 1 excluded for want of an outcome or a value
 
 column  kind                    missing  range or levels
 age     numeric              1 (33.3 %)  41.5 to 63 years

@@ -121,7 +121,7 @@ fn patients_whom_a_rare_level_leaves_out_are_named_by_their_rows_though_the_job_
     let job = job_of(&format!("{BINARY}\nnegative = ['0', '2']"), "");
     let all = rows(&[("2", 20), ("1", 20), ("0", 3)]);
     let wanted = "column \"y\", lines 42, 43, 44: found an outcome that few patients have, wanted codes of two levels in all in \
-                  site.toml, or at least 10 patients; these are left out";
+                  site.toml, or at least 10 patients; these are excluded";
     // Three levels leave a job a choice of how to join them, so that one more list does not help.
     for columns in ["", "[columns.y]\nlevels = ['0', '1', '2']\n"] {
         let few = read(&all, columns, &job).unwrap();

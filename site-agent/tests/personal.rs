@@ -26,7 +26,7 @@ fn all_ways_are_judged_by_the_same_patients_and_the_answer_comes_first() {
         names,
         [
             "largest class",
-            "plain distance",
+            "Euclidean distance",
             "own data alone",
             "common metric",
             "personal metric"

@@ -452,7 +452,7 @@ fn an_explanation_shows_every_message_with_its_bytes_and_its_rule() {
         .map(|kind| (kind.kind, kind.bytes, kind.times))
         .collect();
     // Rows: age, four levels of cp, cp missing. Twice 21 numbers and 3 per round, of the metric and of five folds at once, and 20
-    // rounds more for these; 6 x 3 and 2 per certificate; moments: 4 + 5 + 3; of three rules 4 cells and two rows of 6 votes, in
+    // rounds more for these; 6 x 3 and 1 per certificate; moments: 4 + 5 + 3; of three rules 4 cells and two rows of 6 votes, in
     // sample and held out, 4 of pairs, and 1.
     // Of words of 16 bytes: two counts that follow each other share one, a number of the data takes four.
     let wanted = [
@@ -461,12 +461,12 @@ fn an_explanation_shows_every_message_with_its_bytes_and_its_rule() {
         ("moments", 16 * 62, 1),
         ("prepared", 0, 1),
         ("derivatives", 16 * 6 * 45, 70),
-        ("contribution", 16 * 20, 3),
+        ("contribution", 16 * 19, 3),
         ("assessment", 16 * 51, 1),
         ("refusal", 400_000, 1),
     ];
     assert_eq!(told, wanted);
-    let words = 3 + 62 + 70 * 6 * 45 + 3 * 20 + 51;
+    let words = 3 + 62 + 70 * 6 * 45 + 3 * 19 + 51;
     assert_eq!(explanation.bytes(), 16 * words);
     let text = explanation.to_string();
     assert!(text.contains("The policy admits it"), "{text}");
@@ -609,7 +609,7 @@ fn an_explanation_names_every_rule_that_refuses() {
             "{rule}\n{explanation}"
         );
     }
-    assert!(explanation.contains("up to 18 x 8 x 6 x"), "{explanation}");
+    assert!(explanation.contains("16 x 270 = 4,320"), "{explanation}");
     let anyone = Explanation::for_any_operator(
         &sample("simulation.toml"),
         &Job::parse(JOB).unwrap(),

@@ -44,8 +44,8 @@ fn patients(folder: &Path) {
     fs::write(folder.join("patients.csv"), table).unwrap();
 }
 
-fn of_days() -> Job {
-    let job = JOB.replace("method = 'unpsl'", "method = 'regression'");
+fn of_days(job: &str) -> Job {
+    let job = job.replace("method = 'unpsl'", "method = 'regression'");
     let job = job.replace(
         "column = 'num'\nkind = 'binary'\npositive = ['1', '2']",
         "column = 'days'\nkind = 'survival'\nevent = 'dead'\nhorizon = 30",
@@ -102,7 +102,7 @@ fn same_cohorts(source: &SourceConfig, table: &FrozenTable, jobs: &[&Job]) {
 fn the_frozen_patients_are_those_of_the_source_by_every_outcome() {
     let folder = tempfile::tempdir().unwrap();
     patients(folder.path());
-    let (one, other) = (job(JOB), of_days());
+    let (one, other) = (job(JOB), of_days(JOB));
     for patient in ["patient = 'id'\n", ""] {
         let source = format!("kind = 'csv'\npath = 'patients.csv'\n{patient}");
         let source = config(folder.path(), &source, "");
@@ -125,7 +125,7 @@ fn a_commitment_is_of_names_and_then_of_every_field_row_by_row() {
     let folder = tempfile::tempdir().unwrap();
     patients(folder.path());
     let source = config(folder.path(), "kind = 'csv'\npath = 'patients.csv'\n", "");
-    let table = frozen(&source, &[&job(JOB), &of_days()]);
+    let table = frozen(&source, &[&job(JOB), &of_days(JOB)]);
     let text = fs::read_to_string(folder.path().join("patients.csv")).unwrap();
     let mut lines = text.lines();
     let names: Vec<&str> = lines.next().unwrap().split(',').collect();
@@ -204,7 +204,7 @@ fn data_that_does_not_fit_one_outcome_is_refused_with_its_rows() {
         "kind = 'csv'\npath = 'patients.csv'\npatient = 'id'\n",
         "",
     );
-    let (one, other) = (job(JOB), of_days());
+    let (one, other) = (job(JOB), of_days(JOB));
     let cohorts = [&one, &other].map(|job| (*job.cohort).clone()).to_vec();
     let freezing = Freezing {
         source: &source,
@@ -238,11 +238,14 @@ fn a_level_that_enough_patients_of_all_outcomes_hold_is_refused_though_few_of_ea
         "kind = 'csv'\npath = 'patients.csv'\npatient = 'id'\n",
         "",
     );
-    let (one, other) = (job(JOB), of_days());
+    let coded = JOB.replace("name = 'grade'\n", "name = 'grade'\nmissing = ['none']\n");
+    assert_ne!(coded, JOB);
+    let [plain, coded] = [JOB, &coded].map(|text| (job(text), of_days(text)));
     for (jobs, fits) in [
-        (&[&one][..], true),
-        (&[&other], true),
-        (&[&one, &other], false),
+        (&[&plain.0][..], true),
+        (&[&plain.1], true),
+        (&[&plain.0, &plain.1], false),
+        (&[&coded.0, &coded.1], false),
     ] {
         let freezing = Freezing {
             source: &source,

@@ -354,13 +354,13 @@ pub fn operator_config(port: u16, party: &str) -> String {
     format!("coordinator = \"127.0.0.1:{port}\"\n\n{}", tls_of(party))
 }
 
-/// Gives a site a key that is the same in every run of the tests: its samples and its noise are too. Intervals of 95 % miss now and then,
-/// and a test must not.
+/// Gives a site a key that is the same in every run of the tests: its samples and its noise are too, so a test that
+/// passes once passes always.
 fn keep_key(home: &Home, site: &str) {
     let folder = home.join(&format!("sites/{site}"));
     let name: Vec<u8> = site.bytes().cycle().take(32).collect();
-    private::folder(&folder).unwrap();
-    private::write(&folder.join(KEY_NAME), &name).unwrap();
+    private::folder(&folder).expect("the folder of a site");
+    private::write(&folder.join(KEY_NAME), &name).expect("the key of a site");
 }
 
 /// A site's configuration, with the credentials of `party`; everything may be asked.

@@ -124,7 +124,7 @@ fn table_1_leaves_colon_samples_out() {
     ]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let page = text(&output.stdout);
-    assert!(page.contains("| UnPSL | learned distance | ") && page.contains("1 samples left out"));
+    assert!(page.contains("| UnPSL | learned distance | ") && page.contains("1 samples held out"));
 }
 
 #[test]

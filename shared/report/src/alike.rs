@@ -5,7 +5,7 @@ use crate::figures::FigureError;
 use crate::method::{Row, rows};
 use crate::outcome::{rate_in_words, units_of};
 use crate::words::{figure, sites_in_words};
-use protocol::cohort::{FeatureKind, OutcomeSpecification, Value};
+use protocol::cohort::{FeatureKind, OutcomeSpecification, Value, with_unit};
 use protocol::job::Job;
 use protocol::method::neighbours::model::{self, Interval, Mean, Model, Outlook};
 use protocol::method::neighbours::settings::{ALIKE_MIN, SHARES, TOLD};
@@ -333,10 +333,7 @@ impl Fared {
                 fared.classes = both.map(class).collect();
             }
             Some(Outlook::Mean(mean)) => {
-                let what = match outcome.unit_in_words() {
-                    "" => "mean".to_owned(),
-                    unit => format!("mean ({unit})"),
-                };
+                let what = with_unit("mean", outcome.unit_in_words());
                 let ends = mean.into();
                 fared.number = Some(Number { what, ends });
             }

@@ -21,7 +21,7 @@ struct ResultFile<'r, M> {
     schema_version: u32,
     run: &'r str,
     job: String,
-    /// None of a job that asks about patients or clusters: it may hold places of patients.
+    /// None of a job that holds places of patients.
     job_text: Option<&'r str>,
     method: &'static str,
     operator: Option<&'r str>,

@@ -68,7 +68,11 @@ pub fn survival(
     known: &str,
 ) -> Result<String, FigureError> {
     let time = format!("{}{known}", outcome.unit_in_words());
-    let free = format!("share not {}", outcome.event_label());
+    let event = outcome.event_label();
+    let free = match event.strip_prefix("with ") {
+        Some(event) => format!("share without {event}"),
+        None => format!("share not {event}"),
+    };
     let times = groups.iter().flat_map(|group| &group.points);
     let last = times.map(|point| point.0).fold(0.0, f64::max);
     // A step down stands between the point before and the point at its time.
@@ -207,7 +211,7 @@ mod tests {
             missing: Vec::new(),
         };
         let svg = survival(&[group], &outcome, "").unwrap();
-        assert!(svg.contains("days"));
+        assert!(svg.contains("days") && svg.contains("share without the event"));
         // Axes and the key are lines of two ends.
         let lines = svg.split("points=\"").skip(1);
         let lines = lines.map(|line| line.split('"').next().unwrap().split_whitespace());

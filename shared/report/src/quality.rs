@@ -7,6 +7,7 @@ use crate::verdict::Verdict;
 use crate::words::{self, of_hundred, sites_in_words};
 use maud::{Markup, html};
 use protocol::assessment::{ErrorMeasure, PAIRS_RULE};
+use protocol::cohort::with_unit;
 use protocol::job::Job;
 use protocol::result::RunResult;
 use protocol::scores::{self, Judged, PooledErrors, PooledTable, Scores};
@@ -266,11 +267,12 @@ pub(crate) fn errors(
 }
 
 fn measure(measure: ErrorMeasure, job: &Job) -> String {
-    match (measure, job.cohort.outcome.unit_in_words()) {
-        (ErrorMeasure::Misclassified, _) => "share misclassified".to_owned(),
-        (ErrorMeasure::Squared, "") => "mean squared error".to_owned(),
-        (ErrorMeasure::Squared, unit) => format!("mean squared error ({unit} squared)"),
-        (ErrorMeasure::Discordant, _) => "1 - C".to_owned(),
+    match measure {
+        ErrorMeasure::Misclassified => "share misclassified".to_owned(),
+        ErrorMeasure::Squared => {
+            with_unit("mean squared error", &job.cohort.outcome.squared_unit())
+        }
+        ErrorMeasure::Discordant => "1 - C".to_owned(),
     }
 }
 

@@ -34,28 +34,24 @@ impl Verdict<'_> {
         let (label, on) = (&self.outcome.label, self.on);
         let other = self.other.and_then(|(name, table)| {
             let scores = table.scores()?;
-            Some((name, scores.auc?, half_width(&scores)?))
+            Some((name, scores.auc?, scores))
         });
-        let compared = match other {
+        let compared = match &other {
             Some((name, other, _)) => format!("compared with {other:.2} by {name}"),
             None => "where 0.50 is chance".to_owned(),
         };
         let mut sentences = vec![format!(
             "{label}: AUC {area:.2} (95 % CI {low:.2} to {high:.2}) {on}, {compared}."
         )];
-        let follows = match (other, half_width(scores)) {
-            (Some((name, other, of_other)), Some(own)) => {
-                // Both err alike, being of the same patients: without their joint counts this test sees fewer differences.
-                match (area - other).abs() > own.hypot(of_other) {
-                    true if area > other => format!("It is better than {name}."),
-                    true => format!("It does not help: {name} is better."),
-                    false => {
-                        format!("With these patients the difference from {name} may be chance.")
-                    }
-                }
-            }
-            _ if low > 0.5 => format!("It predicts {label} better than chance."),
-            _ => "With these patients it may be no better than chance.".to_owned(),
+        let follows = match other {
+            Some((name, other, of_other)) => match (area - other).abs() > chance(scores, &of_other)
+            {
+                true if area > other => format!("It is better than {name}."),
+                true => format!("It does not help: {name} is better."),
+                false => format!("With these patients the difference from {name} may be chance."),
+            },
+            None if low > 0.5 => "That is better than chance.".to_owned(),
+            None => "With these patients it may be no better than chance.".to_owned(),
         };
         sentences.extend(self.concludes.then_some(follows));
         sentences
@@ -82,16 +78,23 @@ impl Verdict<'_> {
         let accuracy = of_hundred(own);
         Some(match own > share {
             true => {
-                format!("Its accuracy is {accuracy}; predicting {class} for everybody has {all}.")
+                format!("Accuracy is {accuracy}; predicting \"{class}\" for everybody has {all}.")
             }
             false => format!(
-                "Predicting {class} for everybody is correct more often: accuracy {all}, compared with {accuracy}."
+                "Predicting \"{class}\" for everybody is correct more often: accuracy {all}, compared with {accuracy}."
             ),
         })
     }
 }
 
-/// Half the width of the interval of an area, rounding included.
-fn half_width(scores: &Scores) -> Option<f64> {
-    Some(1.96 * scores.auc_error? + scores.auc_within?)
+/// What two areas may differ by if only chance and rounding do. Both err alike, being of the same patients: without their joint counts
+/// this sees fewer differences.
+fn chance(one: &Scores, other: &Scores) -> f64 {
+    let [(error, within), (of_other, within_other)] = [one, other].map(|scores| {
+        (
+            scores.auc_error.unwrap_or(1.0),
+            scores.auc_within.unwrap_or(1.0),
+        )
+    });
+    1.96 * error.hypot(of_other) + within + within_other
 }

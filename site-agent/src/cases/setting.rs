@@ -83,7 +83,7 @@ impl Setting {
         };
         if !is_same && matches!(comparison, Comparison::Proximity(_)) {
             remarks.push(
-                "which of the forest's trees have seen whom is not known of this cohort: how unusual a patient is may be \
+                "which patients each of the forest's trees has seen is not known of this cohort: how unusual a patient is may be \
                  misjudged"
                     .to_owned(),
             );

@@ -13,7 +13,7 @@ const POINTS_MAX: usize = 5;
 /// A patient's value of a feature, in the job's words.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // places of levels
 pub(super) fn value(feature: &Feature, values: &Values, row: usize) -> String {
-    let labelled = |level: &String| label(feature, level);
+    let labelled = |level: &String| feature.level_label(level).to_owned();
     match values {
         Values::Numeric(values) if values[row].is_nan() => MISSING.to_owned(),
         Values::Numeric(values) => match &feature.kind {
@@ -31,11 +31,6 @@ pub(super) fn value(feature: &Feature, values: &Values, row: usize) -> String {
         Values::Categorical { codes, .. } if codes[row] == MISSING_LEVEL => MISSING.to_owned(),
         Values::Categorical { codes, levels } => labelled(&levels[codes[row] as usize]),
     }
-}
-
-/// The name of a level, in the job's words; without any, a pair's 1 and 0 are yes and no.
-pub(super) fn label(feature: &Feature, level: &str) -> String {
-    feature.level_label(level).to_owned()
 }
 
 /// What happened to a patient.
@@ -56,11 +51,11 @@ pub(super) fn outcome(
     }
 }
 
-/// A number of the outcome, or a time, with its unit.
+/// A number of the outcome, or a time, to four digits with its unit.
 pub(super) fn in_unit(number: f64, specification: &OutcomeSpecification) -> String {
     match specification.unit_in_words() {
-        "" => short(number),
-        unit => format!("{} {unit}", short(number)),
+        "" => to_digits(number, 4),
+        unit => format!("{} {unit}", to_digits(number, 4)),
     }
 }
 
@@ -102,6 +97,10 @@ pub(super) fn sentence(remark: &str) -> String {
 
 /// A number to six digits, without zeros at its end.
 pub(super) fn short(number: f64) -> String {
+    to_digits(number, 6)
+}
+
+fn to_digits(number: f64, most: u8) -> String {
     if !number.is_finite() {
         return "-".to_owned();
     }
@@ -110,7 +109,7 @@ pub(super) fn short(number: f64) -> String {
         return format!("{number:.3e}");
     }
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // 0 to 9
-    let digits = (5.0 - size).clamp(0.0, 9.0) as usize;
+    let digits = (f64::from(most) - 1.0 - size).clamp(0.0, 9.0) as usize;
     let text = format!("{number:.digits$}");
     match text.contains('.') {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),

@@ -1,6 +1,6 @@
 //! What groups of patients have of a feature, in the job's words.
 
-use super::shown::{self, short};
+use super::shown::short;
 use protocol::cohort::{Feature, FeatureKind};
 use similarity::cohort::{MISSING_LEVEL, Values};
 use similarity::uses::clusters::Spread;
@@ -39,7 +39,7 @@ pub(super) fn labels(feature: &Feature, values: &Values) -> Vec<String> {
         Values::Numeric(_) => Vec::new(),
         Values::Categorical { levels, .. } => levels
             .iter()
-            .map(|level| shown::label(feature, level))
+            .map(|level| feature.level_label(level).to_owned())
             .collect(),
     }
 }

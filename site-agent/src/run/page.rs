@@ -3,7 +3,7 @@
 use protocol::assessment::{
     Assessment, DISTANCE_RULE, EUCLIDEAN_RULE, ErrorMeasure, EvaluationCounts, PAIRS_RULE,
 };
-use protocol::cohort::OutcomeSpecification;
+use protocol::cohort::{OutcomeSpecification, with_unit};
 use protocol::job::Job;
 use protocol::message::Description;
 use protocol::method::forest::settings::Proximity;
@@ -34,11 +34,7 @@ pub(super) fn page(job: &Job, description: &Description, assessment: &Assessment
         shares.push(accuracies(&tables, largest));
         shares.extend(areas(&tables));
     }
-    shares.extend(of_errors(
-        &errors,
-        !tables.is_empty(),
-        outcome.unit_in_words(),
-    ));
+    shares.extend(of_errors(&errors, !tables.is_empty(), outcome));
     report::sheet(
         &format!("{}: for this site's patients", job.name),
         &sentences,
@@ -89,7 +85,7 @@ fn first(
     (tables, errors): (&[Scores], &[PooledErrors]),
     (patients, largest): (u64, Option<f64>),
 ) -> String {
-    let (label, unit) = (&outcome.label, outcome.unit_in_words());
+    let label = &outcome.label;
     let right = tables
         .iter()
         .find_map(|table| Some((table, table.accuracy?)));
@@ -108,7 +104,7 @@ fn first(
     match errors.iter().find_map(|one| Some((one, one.value()?))) {
         Some((one, value)) => format!(
             "Of this site's {patients} patients the {} of {label} is {value:.4} by the {}.",
-            measured(one.measure, unit),
+            measured(one.measure, outcome),
             named(&one.rule, one.neighbours)
         ),
         None => {
@@ -158,7 +154,11 @@ fn areas(tables: &[Scores]) -> Option<Shares> {
 }
 
 /// Errors; of classes the tables have said it.
-fn of_errors(errors: &[PooledErrors], has_tables: bool, unit: &str) -> Option<Shares> {
+fn of_errors(
+    errors: &[PooledErrors],
+    has_tables: bool,
+    outcome: &OutcomeSpecification,
+) -> Option<Shares> {
     let told = errors
         .iter()
         .filter(|one| !(has_tables && one.measure == ErrorMeasure::Misclassified));
@@ -176,16 +176,18 @@ fn of_errors(errors: &[PooledErrors], has_tables: bool, unit: &str) -> Option<Sh
     Some(Shares {
         title: "How far each is off",
         bars: values.iter().map(bar).collect(),
-        caption: format!("The {}: the shorter, the better.", measured(measure, unit)),
+        caption: format!(
+            "The {}: the shorter, the better.",
+            measured(measure, outcome)
+        ),
     })
 }
 
-fn measured(measure: ErrorMeasure, unit: &str) -> String {
-    match (measure, unit) {
-        (ErrorMeasure::Misclassified, _) => "error rate".to_owned(),
-        (ErrorMeasure::Squared, "") => "mean squared error".to_owned(),
-        (ErrorMeasure::Squared, unit) => format!("mean squared error ({unit} squared)"),
-        (ErrorMeasure::Discordant, _) => "share of pairs in the wrong order (1 - C)".to_owned(),
+fn measured(measure: ErrorMeasure, outcome: &OutcomeSpecification) -> String {
+    match measure {
+        ErrorMeasure::Misclassified => "error rate".to_owned(),
+        ErrorMeasure::Squared => with_unit("mean squared error", &outcome.squared_unit()),
+        ErrorMeasure::Discordant => "share of pairs in the wrong order (1 - C)".to_owned(),
     }
 }
 

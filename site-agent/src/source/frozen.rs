@@ -147,10 +147,8 @@ impl<'s> Freezing<'s> {
         };
         let mut unheard = |_| ();
         if let Some(first) = self.cohorts.first() {
-            let all = with_features(first, |feature| feature.missing.is_empty());
-            let mut intake = self
-                .intake(&all, &self.gridded_of(first, &all), &mut unheard)
-                .of_queries();
+            let intake = self.intake(first, &self.gridded, &mut unheard);
+            let mut intake = intake.of_queries();
             table.feed(&mut intake);
             note(&intake.into_problems());
         }

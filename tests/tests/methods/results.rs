@@ -30,11 +30,11 @@ fn the_model_in_result_json_has_no_number_that_the_methods_own_files_do_not_have
     }
 }
 
-/// The job's text is there unless it asks about patients or clusters; outcome, features and version always.
+/// The job's text is there unless it holds places of patients; outcome, features and version always.
 fn describes_the_run(sample: &Sample, run: &RunResult, written: &Value) {
     let text = &written["job_text"];
     match sample.job.method.name() {
-        "neighbours" | "cluster" => assert!(text.is_null(), "{sample}"),
+        "neighbours" => assert!(text.is_null(), "{sample}"),
         _ => assert_eq!(text, &run.job, "{sample}"),
     }
     assert_eq!(written["version"], run.version.as_str(), "{sample}");

@@ -53,7 +53,13 @@ fn banned(source: &str) -> Vec<(usize, &'static str)> {
             .split('`')
             .step_by(2)
             .flat_map(|part| part.chars().chain([' ']))
-            .map(|one| if one.is_alphanumeric() { one } else { ' ' })
+            .map(|one| {
+                if one.is_alphanumeric() || one == '_' {
+                    one
+                } else {
+                    ' '
+                }
+            })
             .collect();
         let words = plain.split_whitespace().collect::<Vec<_>>().join(" ");
         let words = format!(" {words} ");

@@ -63,7 +63,7 @@ fn of_four_sites_three_judge_a_metric_that_all_have_learned() {
     );
     assert!(scores.iter().all(|one| one["sites"] == 3), "{scores:?}");
     let page = fs::read_to_string(home.join("out/report.html")).unwrap();
-    assert!(page.contains("at 3 of 4 sites"));
+    assert!(page.contains("on held-out patients at 3 of 4 sites"));
     // The west has learned as much as ever.
     simulated(&home, &format!("{job}validation = \"none\"\n"), "none").must_succeed();
     let metric = |out: &str| fs::read(home.join(out).join("metric.npy")).unwrap();

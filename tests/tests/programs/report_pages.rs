@@ -70,7 +70,7 @@ const KINDS: [Kind; 4] = [
         name: "forest-classes",
         outcome: "class",
         job: classes,
-        answer: "One forest of 60 trees of all sites predicts class with",
+        answer: "One forest of 60 trees of all sites predicts class.",
         words: &[
             "How often it is right",
             "majority class",
@@ -204,5 +204,31 @@ fn the_pages_of_one_site_are_read_on_a_phone() {
         let page = std::fs::read_to_string(run.join(file)).unwrap();
         assert!(page.contains(words), "{name}: {page}");
         browser::check(&home, &run.join(file), name);
+    }
+}
+
+/// What a site asks about its own patients.
+#[test]
+fn the_pages_of_commands_at_a_site_are_read_on_a_phone() {
+    let of_patients = ["--data", "data/north.csv", "--out"];
+    for (outcome, job) in [("class", metric()), ("survival", survival())] {
+        let home = Home::with_outcome("north=200", outcome);
+        home.write("job.toml", &job);
+        home.write("some.txt", "1\n2\n");
+        let run = |start: &[&str], out: &str, more: &[&str]| {
+            let arguments = [start, &of_patients[..], &[out], more].concat();
+            home.run(&site_agent(), &arguments).must_succeed();
+        };
+        run(&["local", "job.toml"], "alone", &[]);
+        for (command, page, more) in [
+            ("similar", "similar", &["--patient", "3"][..]),
+            ("match", "match", &["--patients", "some.txt", "-k", "3"]),
+            ("predict", "predict", &["--folds", "3"]),
+            ("cluster", "clusters", &["-k", "2", "--samples", "5"]),
+        ] {
+            run(&[command, "--run", "alone"], command, more);
+            let file = home.join(command).join(format!("{page}.html"));
+            browser::check(&home, &file, &format!("{page}-{outcome}"));
+        }
     }
 }

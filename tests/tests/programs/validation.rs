@@ -153,9 +153,9 @@ fn a_validation_leaves_the_metric_and_its_rounds_as_they_are() {
     }
     let page = fs::read_to_string(home.join("sums/report.html")).unwrap();
     for words in [
-        "On held-out patients",
-        "on held-out patients",
-        "the majority class is",
+        "How well it does on held-out patients",
+        ") on held-out patients, compared with",
+        "for everybody has",
     ] {
         assert!(page.contains(words), "{words}");
     }

@@ -724,9 +724,11 @@ fn random_job(random: &mut ChaCha8Rng) -> String {
     if random.random_range(0..2) == 0 {
         text = text.replace("mixed_rounds = 0", "mixed_rounds = 5");
     }
+    // Without two folds of three a choice nests.
+    let folds = random.random_range(2..=3);
     match random.random_range(0..4) {
         0 => text.push_str("validation = \"none\"\n"),
-        1 => text.push_str("validation = 2\n"),
+        1 => text.push_str(&format!("validation = {folds}\n")),
         _ => {}
     }
     match random.random_range(0..6) {
@@ -734,7 +736,6 @@ fn random_job(random: &mut ChaCha8Rng) -> String {
         1 => {
             let (one, several) = ("lambda_sparsity = 0.05", "lambda_sparsity = [0.02, 0.05]");
             text = text.replace(one, several);
-            let folds = random.random_range(2..=3);
             text.push_str(&format!("folds = {folds}\nneighbours = [1, 3]\n"));
             if random.random_range(0..2) == 0 {
                 text.push_str("form = [\"distance\", \"inner_product\"]\n");

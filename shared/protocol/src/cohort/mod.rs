@@ -220,6 +220,15 @@ impl Feature {
     }
 }
 
+/// What people read for a number of this name: with its unit where it has one.
+#[must_use]
+pub fn with_unit(name: &str, unit: &str) -> String {
+    match unit {
+        "" => name.to_owned(),
+        unit => format!("{name} ({unit})"),
+    }
+}
+
 impl CohortSpecification {
     /// The rows of a matrix of all features, at most.
     #[must_use]
@@ -259,10 +268,7 @@ impl Feature {
     /// Its label, with its unit where it has one.
     #[must_use]
     pub fn label_with_unit(&self) -> String {
-        match self.unit() {
-            "" => self.label.clone(),
-            unit => format!("{} ({unit})", self.label),
-        }
+        with_unit(&self.label, self.unit())
     }
 }
 

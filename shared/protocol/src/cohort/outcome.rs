@@ -1,7 +1,7 @@
 //! The outcome: from TOML, and in the words that people read.
 
 use super::read::{ends, levels};
-use super::{OutcomeKind, OutcomeSpecification};
+use super::{OutcomeKind, OutcomeSpecification, with_unit};
 use crate::document::{Section, list, nearest_hint};
 use std::collections::HashSet;
 
@@ -47,9 +47,15 @@ impl OutcomeSpecification {
     /// Its label, with its unit where it has one.
     #[must_use]
     pub fn label_with_unit(&self) -> String {
+        with_unit(&self.label, self.unit_in_words())
+    }
+
+    /// The unit of the square of a number; empty where that has none.
+    #[must_use]
+    pub fn squared_unit(&self) -> String {
         match self.unit_in_words() {
-            "" => self.label.clone(),
-            unit => format!("{} ({unit})", self.label),
+            "" => String::new(),
+            unit => format!("{unit} squared"),
         }
     }
 }

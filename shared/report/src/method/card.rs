@@ -12,6 +12,7 @@ use crate::outcome::{rate_in_words, units_of};
 use crate::tables;
 use crate::words::{figure, listed};
 use maud::{Markup, html};
+use protocol::cohort::with_unit;
 use protocol::job::Job;
 use protocol::limits::{CARD_PATIENTS_MIN, PUBLISHED_PATIENTS};
 use protocol::method::card::model::{Model, OutcomeSummary, Table};
@@ -202,7 +203,7 @@ fn outcome_rows(settings: &CardSettings, table: &Table, place: usize, columns: u
             vec![alone(outcome.label_with_unit(), number(*moments), 1)]
         }
         Some(OutcomeSummary::Time(time)) => {
-            let name = words::with_unit(
+            let name = with_unit(
                 "time at risk, all with this outcome",
                 outcome.unit_in_words(),
             );

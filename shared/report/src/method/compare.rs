@@ -11,7 +11,7 @@ use crate::tables;
 use crate::verdict::Verdict;
 use crate::words::{error, percent};
 use maud::{Markup, html};
-use protocol::cohort::OutcomeKind;
+use protocol::cohort::{OutcomeKind, with_unit};
 use protocol::job::Job;
 use protocol::method::compare::model::Model;
 use protocol::method::compare::settings::{CompareSettings, Family};
@@ -79,12 +79,11 @@ impl Kind {
     }
 
     /// What a difference is, on its axis.
-    fn axis(self, unit: &str) -> String {
-        match (self, unit) {
-            (Self::Classes, _) => "accuracy gained, percentage points".to_owned(),
-            (Self::Number, "") => "mean squared error reduced by".to_owned(),
-            (Self::Number, unit) => format!("mean squared error reduced by ({unit} squared)"),
-            (Self::Survival, _) => "concordance gained".to_owned(),
+    fn axis(self, squared: &str) -> String {
+        match self {
+            Self::Classes => "accuracy gained, percentage points".to_owned(),
+            Self::Number => with_unit("mean squared error reduced by", squared),
+            Self::Survival => "concordance gained".to_owned(),
         }
     }
 
@@ -203,7 +202,7 @@ fn chapters(result: &RunResult, job: &Job, model: &Model) -> Result<Chapters, Fi
         .chain(model.sentences(&job.cohort.outcome.kind));
     let sentences: Vec<String> = sentences.collect();
     let rows = model.rows(&job.cohort.outcome.kind);
-    let kind = Kind::of(job);
+    let (kind, squared) = (Kind::of(job), job.cohort.outcome.squared_unit());
     Ok(Chapters {
         answer: html! {
             @if sentences.is_empty() { p.lead { "Nothing was compared: the run ended before." } }
@@ -212,8 +211,8 @@ fn chapters(result: &RunResult, job: &Job, model: &Model) -> Result<Chapters, Fi
             }
         },
         glance: html! {
-            (table(model, &rows, (kind, job.cohort.outcome.unit_in_words())))
-            (figure(&rows, (kind, job.cohort.outcome.unit_in_words()))?)
+            (table(model, &rows, (kind, &squared)))
+            (figure(&rows, (kind, &squared))?)
         },
         features: Markup::default(),
         sites: tables::sites(result),
@@ -288,11 +287,8 @@ fn caption(model: &Model, kind: Kind) -> String {
     how + what
 }
 
-fn table(model: &Model, rows: &[Row], (kind, unit): (Kind, &str)) -> Markup {
-    let squared = match unit {
-        "" => "mean squared error".to_owned(),
-        unit => format!("mean squared error ({unit} squared)"),
-    };
+fn table(model: &Model, rows: &[Row], (kind, squared): (Kind, &str)) -> Markup {
+    let squared = with_unit("mean squared error", squared);
     let columns: &[&str] = match kind {
         Kind::Classes => &["accuracy, %", "balanced, %", "AUC", "Brier"],
         Kind::Number => &[squared.as_str()],
@@ -353,7 +349,7 @@ fn table(model: &Model, rows: &[Row], (kind, unit): (Kind, &str)) -> Markup {
     }
 }
 
-fn figure(rows: &[Row], (kind, unit): (Kind, &str)) -> Result<Markup, FigureError> {
+fn figure(rows: &[Row], (kind, squared): (Kind, &str)) -> Result<Markup, FigureError> {
     let drawn = |row: &Row| {
         let difference = row.difference?.difference;
         Some(Drawn {
@@ -364,7 +360,7 @@ fn figure(rows: &[Row], (kind, unit): (Kind, &str)) -> Result<Markup, FigureErro
         })
     };
     let drawn: Vec<Drawn> = rows.iter().filter_map(drawn).collect();
-    let svg = estimates(&drawn, &kind.axis(unit), 0.0, false)?;
+    let svg = estimates(&drawn, &kind.axis(squared), 0.0, false)?;
     let caption = "Right of the line is better than the Euclidean distance. An interval that reaches over the line may be chance.";
     Ok(tables::figure(
         "Compared with the Euclidean distance",

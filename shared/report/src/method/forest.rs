@@ -172,7 +172,7 @@ fn answer(result: &RunResult, job: &Job, settings: &ForestSettings, model: &Mode
             @if let Some((first, rest)) = figures.split_first() { b { (first) } " " (rest.join(" ")) " " }
             @let names = strongest(result, job);
             @if !names.is_empty() { "What matters most: " b { (listed(&names)) } ". " }
-            "Each patient was predicted by trees that had not seen it."
+            @if figures.is_empty() { "Each patient was predicted by trees that have not seen it." }
         }
     }
 }
@@ -216,10 +216,7 @@ fn strongest(result: &RunResult, job: &Job) -> Vec<String> {
 fn importance(result: &RunResult, job: &Job) -> Markup {
     let pooled = scores::pooled_importance(result);
     let bar = |(feature, importance): (&Feature, &FeatureImportance)| Bar {
-        label: match feature.unit() {
-            "" => feature.label.clone(),
-            unit => format!("{} ({unit})", feature.label),
-        },
+        label: feature.label_with_unit(),
         length: importance.mean.max(0.0),
         value: format!(
             "{:.4} \u{b1} {:.4}",

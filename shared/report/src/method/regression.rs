@@ -177,12 +177,12 @@ fn answer(result: &RunResult, job: &Job, model: &Model) -> Markup {
     let (what, higher, lower) = match model.family {
         Family::Linear => (format!("{name} is"), "larger", "smaller"),
         Family::Logistic => (
-            format!("{name} ({having}) is"),
+            format!("{name}: \"{having}\" is"),
             "more frequent",
             "less frequent",
         ),
         Family::Cox(_) | Family::Exponential { .. } => (
-            format!("The hazard of {name} ({having}) is"),
+            format!("{name}: the hazard of \"{having}\" is"),
             "higher",
             "lower",
         ),
@@ -190,7 +190,6 @@ fn answer(result: &RunResult, job: &Job, model: &Model) -> Markup {
     html! {
         p.lead {
             "A " (family(model)) " for " (name) " on " b { (model.patients) " patients" }
-            @if model.events > 0 { " (" (model.events) " " (having) ")" }
             @match own.and_then(|errors| Some((errors.measure, errors.value()?))) {
                 Some((ErrorMeasure::Misclassified, _)) => { "." }
                 Some((ErrorMeasure::Squared, error)) => {

@@ -17,6 +17,7 @@ use crate::rounds;
 use crate::tables::{self, Bar, figure};
 use crate::words::{listed, share};
 use maud::{Markup, html};
+use protocol::cohort::{Feature, with_unit};
 use protocol::job::Job;
 use protocol::method::unpsl::model::{FeatureResult, Model, SelectionRow};
 use protocol::method::unpsl::settings::form_name;
@@ -219,11 +220,11 @@ fn answer(result: &RunResult, job: &Job, model: &Model) -> Markup {
                 @match all - count { 0 => "", 1 => "; one does not", _ => "; the others do not" }
                 "."
             }
+            (right::worth(result, job, model))
             @let filled = mostly_filled(result, &selected);
             @if !filled.is_empty() {
                 p { b { (listed(&filled)) } ": most patients have no value of it, and an imputed one counts." }
             }
-            (right::worth(result, job, model))
         }
     }
 }
@@ -242,13 +243,9 @@ fn features(result: &RunResult, job: &Job, model: &Model) -> Markup {
     let bar = |(feature, norm): (&FeatureResult, f64)| {
         let name = feature_of_row(&feature.name);
         let known = job.cohort.features.iter().find(|known| known.name == name);
-        let unit = known.map_or("", |known| known.unit());
         let label = job.cohort.label_of_row(&feature.name);
         Bar {
-            label: match unit {
-                "" => label,
-                unit => format!("{label} ({unit})"),
-            },
+            label: with_unit(&label, known.map_or("", Feature::unit)),
             length: norm,
             value: format!("{norm:.3}"),
             flag: tables::mostly_missing(result, name),

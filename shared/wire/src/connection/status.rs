@@ -8,7 +8,7 @@ use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::{Code as Grpc, Request, Status};
 
 /// Version of the protocol that this crate speaks: the package `kindred.federation.v1`.
-pub const PROTOCOL_VERSION: u32 = 2;
+pub const PROTOCOL_VERSION: u32 = 3;
 
 /// The metadata that carries the stable code.
 const CODE_KEY: &str = "kindred-code";

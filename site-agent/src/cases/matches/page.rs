@@ -30,7 +30,8 @@ pub(super) fn all(
     let mut sentences = vec![balanced, format!("Before matching {before} did.")];
     sentences.extend(overview(answer).into_iter().map(|line| format!("{line}.")));
     if answer.queries.iter().any(|one| !one.matches.is_empty()) {
-        sentences.push(format!("Outcomes of the matches: {}.", answer.sentence));
+        let label = &setting.job.cohort.outcome.label;
+        sentences.push(format!("{label} of the matches: {}.", answer.sentence));
     }
     sentences.extend(answer.remarks.iter().map(|remark| shown::sentence(remark)));
     let rows = answer.queries.iter().take(QUERIES_MAX);

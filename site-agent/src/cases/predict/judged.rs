@@ -121,7 +121,7 @@ impl Judged {
             neighbours,
             gains: told.collect(),
             coverage: coverage(held).map(Told::from),
-            sentence: sentence(&found, &gains, neighbours, (&outcome.label, seen)),
+            sentence: sentence(&found, &gains, neighbours, (&outcome.label, on(seen))),
             rules: rules(named.map(|(rule, _)| rule), &found),
         })
     }
@@ -176,11 +176,11 @@ fn coverage(held: &HeldOut) -> Option<Interval> {
     Some(wilson(within, known.count()))
 }
 
-/// Which patients the figures are of, as a heading.
-pub(super) fn patients(seen: bool) -> &'static str {
+/// Which patients the figures are of.
+pub(super) fn on(seen: bool) -> &'static str {
     match seen {
-        true => "patients, in sample",
-        false => "held-out patients",
+        true => "in sample",
+        false => "on held-out patients",
     }
 }
 
@@ -189,24 +189,7 @@ fn sentence(
     found: &[Figures],
     gains: &[Option<Difference>],
     neighbours: usize,
-    (label, seen): (&str, bool),
-) -> String {
-    let figures = figures(found, gains, neighbours, (label, patients(seen)));
-    match seen {
-        true => format!(
-            "{figures} The distance was learned from these patients' outcomes, so this says nothing about new patients; \
-             `--by euclidean` has not seen them."
-        ),
-        false => figures,
-    }
-}
-
-/// It without what the distance has seen.
-fn figures(
-    found: &[Figures],
-    gains: &[Option<Difference>],
-    neighbours: usize,
-    (label, patients): (&str, &str),
+    (label, on): (&str, &str),
 ) -> String {
     let of_hundred = |share: f64| format!("{:.0}", 100.0 * share);
     let ends = |one: Interval| format!("{} to {}", of_hundred(one.low), of_hundred(one.high));
@@ -214,17 +197,17 @@ fn figures(
     let [near, nothing] = [&found[1], &found[2]].map(|figures| of_hundred(figures.first().value));
     let start = match &found[0] {
         Figures::Classes { .. } => format!(
-            "predicts {label} with accuracy {} % ({}) on {patients}; the {neighbours} nearest: {near} %; majority class: {nothing} %",
+            "predicts {label} with accuracy {} % ({}) {on}; the {neighbours} nearest: {near} %; majority class: {nothing} %",
             of_hundred(first.value),
             ends(first)
         ),
         Figures::Numbers { .. } => format!(
-            "explains {} % of the variance of {label} on {patients} ({}); the {neighbours} nearest: {near} %; the mean: {nothing} %",
+            "explains {} % of the variance of {label} {on} ({}); the {neighbours} nearest: {near} %; the mean: {nothing} %",
             of_hundred(first.value),
             ends(first)
         ),
         Figures::Times { .. } => format!(
-            "orders {patients} by {label} with concordance {} % ({}); the {neighbours} nearest: {near} %; no information: \
+            "orders patients by {label} with concordance {} % ({}) {on}; the {neighbours} nearest: {near} %; no information: \
              {nothing} %",
             of_hundred(first.value),
             ends(first)

@@ -223,7 +223,8 @@ fn seen(by: By, setting: &Setting) -> Option<String> {
         ),
         _ => match by {
             By::Run | By::Personal | By::Regression | By::Anchored => Some(
-                "the distance was learned from these patients' outcomes: figures of the prediction and of the nearest are in sample"
+                "the distance was learned from these patients' outcomes, so the figures say nothing about new patients; \
+                 `--by euclidean` has not seen them"
                     .to_owned(),
             ),
             By::Euclidean | By::Manhattan | By::Cosine | By::Mahalanobis | By::Gower => None,

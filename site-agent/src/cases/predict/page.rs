@@ -1,7 +1,7 @@
 //! A prediction as a page, with its figure.
 
 use super::super::{CasesError, shown};
-use super::judged::{Judged, ToldFigures, patients};
+use super::judged::{Judged, ToldFigures, on};
 use super::{Answer, HeldOut};
 use crate::method::survival_curve;
 use protocol::cohort::OutcomeSpecification;
@@ -86,8 +86,8 @@ fn caption(judged: &Judged) -> String {
         Some(ToldFigures::Times { .. }) => "Concordance",
         None => return String::new(),
     };
-    let patients = patients(judged.seen);
-    format!("{what} on {patients}, in percent, with 95 % interval.")
+    let on = on(judged.seen);
+    format!("{what} {on}, in percent, with 95 % interval.")
 }
 
 fn figure(

@@ -2,7 +2,7 @@
 
 use super::super::clusters::p;
 use super::super::shown::{self, Told, four, short, table};
-use super::judged::{Judged, ToldFigures, patients};
+use super::judged::{Judged, ToldFigures, on};
 use super::model::{Near, OneNew};
 use super::{Answer, HeldOut};
 use protocol::cohort::OutcomeSpecification;
@@ -65,7 +65,7 @@ fn ends(told: &Told) -> String {
 }
 
 fn figures(judged: &Judged) -> String {
-    let patients = patients(judged.seen);
+    let on = on(judged.seen);
     let mut rows = Vec::new();
     for one in &judged.rules {
         let (header, cells) = match &one.figures {
@@ -76,13 +76,7 @@ fn figures(judged: &Judged) -> String {
                 brier,
                 ..
             } => (
-                vec![
-                    patients,
-                    "accuracy",
-                    "balanced accuracy",
-                    "AUC",
-                    "Brier score",
-                ],
+                vec![on, "accuracy", "balanced accuracy", "AUC", "Brier score"],
                 vec![
                     ends(accuracy),
                     ends(balanced_accuracy),
@@ -98,12 +92,12 @@ fn figures(judged: &Judged) -> String {
                 let (value, low, high) = mean_squared_error.parts();
                 let error = format!("{} ({} to {})", short(value), short(low), short(high));
                 (
-                    vec![patients, "mean squared error", "R2"],
+                    vec![on, "mean squared error", "R2"],
                     vec![error, ends(explained)],
                 )
             }
             ToldFigures::Times { concordance, .. } => {
-                (vec![patients, "concordance"], vec![ends(concordance)])
+                (vec![on, "concordance"], vec![ends(concordance)])
             }
         };
         if rows.is_empty() {

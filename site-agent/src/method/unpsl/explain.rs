@@ -145,8 +145,11 @@ fn derivatives(
 
 fn contribution(settings: &UnpslSettings, sizes: &Sizes, times: u64) -> MessageKind {
     let (rows, rank) = (sizes.rows, sizes.rank);
-    // The objective and the iterations; of a dual that stays here, three inner products as well.
-    let numbers = if settings.is_accelerated() { 2 } else { 5 };
+    // The objective; of a dual that stays here, three inner products as well.
+    let numbers = match settings.consensus {
+        ConsensusMethod::Accelerated => "1 number",
+        ConsensusMethod::Admm => "4 numbers",
+    };
     let purpose = match settings.consensus {
         ConsensusMethod::Accelerated => {
             "the site's own metric W_p of one round of consensus ADMM at the end, by which the metric is certified"
@@ -158,7 +161,7 @@ fn contribution(settings: &UnpslSettings, sizes: &Sizes, times: u64) -> MessageK
     MessageKind {
         kind: "contribution",
         purpose,
-        shape: format!("{rows} x {rank}, and {numbers} numbers"),
+        shape: format!("{rows} x {rank}, and {numbers}"),
         times,
         rule: "second_moments, steepness, rounds, patients_min",
         withheld: "no: it holds no count".to_owned(),

@@ -245,12 +245,10 @@ impl Learner {
         };
         results::write(&local, &site.folder)
             .map_err(|error| Stop::failed(Code::Results, error.to_string()))?;
-        let mut validation = match (&judged, models.is_empty()) {
-            (_, true) => Vec::new(),
-            (Some(judged), _) => {
-                evaluation::validate(&local, finishing, classes, judged).map_err(fault)?
-            }
-            (None, _) => evaluation::nobody(evaluation::neighbours_of(finishing), classes),
+        let mut validation = match &judged {
+            _ if models.is_empty() => Vec::new(),
+            Some(own) => evaluation::validate(&local, finishing, classes, own).map_err(fault)?,
+            None => evaluation::nobody(evaluation::neighbours_of(finishing), classes),
         };
         let evaluation = evaluation::evaluate(&local, classes);
         if !models.is_empty() && self.settings.supervision.wants_judgements() {

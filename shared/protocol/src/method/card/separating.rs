@@ -311,7 +311,7 @@ mod tests {
     fn a_class_of_few_patients_has_no_card() {
         let parts = [[0, 0, 0], [0, 40, 9], [0, 40, 10]];
         let said = check(&settings(), &counts(parts, [0; 5])).err();
-        let wanted = "the group \"positive\" of the outcome \"death\" has fewer than 20 patients over all hospitals: join its \
+        let wanted = "the group \"with the outcome\" of the outcome \"death\" has fewer than 20 patients over all hospitals: join its \
                       levels with others, or leave the outcome out";
         assert_eq!(said.map(|failure| failure.text).as_deref(), Some(wanted));
         let parts = [[0, 10, 9], [0, 40, 40], [0, 40, 40]];

@@ -20,7 +20,7 @@ pub(super) fn lines(feature: &Feature, entry: &Entry, step: u64) -> Vec<Line> {
         cell,
         is_none: false,
     };
-    let name = with_unit(&feature.label, feature.unit());
+    let name = feature.label_with_unit();
     let mut lines = match levels(&feature.kind) {
         None => vec![line(
             &name,
@@ -81,14 +81,6 @@ fn places(deviation: f64) -> usize {
     match deviation > 0.0 {
         true => usize::try_from((2 - deviation.log10().floor() as i32).clamp(0, 6)).unwrap_or(0),
         false => 2,
-    }
-}
-
-/// A name with its unit, where it has one.
-pub(super) fn with_unit(name: &str, unit: &str) -> String {
-    match unit {
-        "" => name.to_owned(),
-        unit => format!("{name} ({unit})"),
     }
 }
 

@@ -6,6 +6,7 @@ use crate::plots::{self, Curve};
 use crate::tables::figure;
 use crate::words::{self, listed, probability};
 use maud::{Markup, html};
+use protocol::cohort::with_unit;
 use protocol::job::Job;
 use protocol::method::regression::model::{FeatureTest, Model, Spline};
 
@@ -43,8 +44,7 @@ fn one(job: &Job, model: &Model, spline: &Spline) -> Result<Markup, FigureError>
     let is_log = features.any(|(feature, is_log)| is_log && feature.name == spline.feature);
     let x = match (is_log, unit(job, &spline.feature)) {
         (true, _) => format!("ln(1 + {name})"),
-        (false, "") => name.clone(),
-        (false, unit) => format!("{name} ({unit})"),
+        (false, unit) => with_unit(&name, unit),
     };
     let y = match ratio(model) {
         Some(ratio) => format!("log {ratio} ({})", having(job, model)),

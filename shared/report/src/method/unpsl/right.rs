@@ -23,7 +23,11 @@ pub(super) fn worth(result: &RunResult, job: &Job, model: &Model) -> Markup {
     };
     let (on, note) = match judged {
         Judged::HeldOut if (model.judges as usize) < result.sites.len() => (
-            format!("on held-out patients of {} sites", model.judges),
+            format!(
+                "on held-out patients at {} of {} sites",
+                model.judges,
+                result.sites.len()
+            ),
             "",
         ),
         Judged::HeldOut => ("on held-out patients".to_owned(), ""),
