@@ -21,7 +21,7 @@ use protocol::job::Job;
 use protocol::limits::PATIENCE;
 use protocol::message::unpsl::{self, Centre, Contribution, Derivatives, Round};
 use protocol::message::{Answer, ColumnMoments, PairCounts, Request, SiteMoments, Summary};
-use protocol::method::unpsl::settings::ConsensusMethod;
+use protocol::method::unpsl::settings::{ConsensusMethod, sums_each};
 use protocol::method::{Method, Model};
 use protocol::progress::Ending;
 use protocol::run::Record;
@@ -466,7 +466,7 @@ impl Played for Quadratics {
                 Answer::Unpsl(unpsl::Answer::Derivatives(told.collect()))
             }
             unpsl::Request::Validate(validating) => {
-                let tables = validating.sums_each();
+                let tables = sums_each(&validating.neighbours, validating.folds, validating.nested);
                 let all = vec![validated(40, 20, tables); validating.candidates()];
                 Answer::Unpsl(unpsl::Answer::Validated(all))
             }

@@ -18,6 +18,7 @@ use protocol::message::unpsl::{
     Centre, Differentiating, DualStep, Finishing, Form, MIXED_MAX, Part, Request, Round, Validating,
 };
 use protocol::method::unpsl::model::Model;
+use protocol::method::unpsl::settings::sums_each;
 use std::sync::Arc;
 
 /// Tables of classes in a last word: four in sample, three of held-out patients. Scores have two classes.
@@ -327,7 +328,8 @@ pub(super) fn answer_bytes_max(request: &Request, _: u64) -> Option<u64> {
         // Right and wrong ones of each candidate and number of neighbours.
         Request::Validate(asked) => {
             let counts = 2 * asked.candidates() as u64;
-            Some(NUMBER_BYTES * counts.saturating_mul(asked.sums_each() as u64))
+            let sums = sums_each(&asked.neighbours, asked.folds, asked.nested);
+            Some(NUMBER_BYTES * counts.saturating_mul(sums as u64))
         }
         Request::Finish(_) => Some(NUMBER_BYTES * TABLES_MAX * (CLASSES_MAX * CLASSES_MAX) as u64),
     }

@@ -7,7 +7,9 @@ use crate::explain::kinds::{
 use privacy::{JUDGED_PATIENTS_MIN, Rules, Steepness};
 use protocol::assessment::score_bins;
 use protocol::job::Job;
-use protocol::method::unpsl::settings::{ConsensusMethod, SelectionSettings, UnpslSettings};
+use protocol::method::unpsl::settings::{
+    ConsensusMethod, SelectionSettings, UnpslSettings, sums_each,
+};
 use similarity::learn::unpsl::{CorrelationScope, JUDGED_STEPS};
 use similarity::numeric::precision::Precision;
 
@@ -175,7 +177,8 @@ fn contribution(settings: &UnpslSettings, sizes: &Sizes, times: u64) -> MessageK
 }
 
 fn held_out(rules: &Rules, settings: &UnpslSettings, selection: &SelectionSettings) -> MessageKind {
-    let tables = selection.sums_each(settings.nests()) as u64 * selection.metrics();
+    let sums = sums_each(&selection.neighbours, selection.folds, settings.nests());
+    let tables = sums as u64 * selection.metrics();
     MessageKind {
         kind: "validation",
         purpose: "how many held-out patients of all folds were classified right and wrong, and the log loss of the shares",

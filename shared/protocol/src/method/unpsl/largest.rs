@@ -2,7 +2,7 @@
 
 use super::assessing::Tables;
 use super::message::{Answer, Contribution, Derivatives, Differentiating, UpdateProducts};
-use super::settings::{ConsensusMethod, UnpslSettings};
+use super::settings::{ConsensusMethod, UnpslSettings, sums_each};
 use crate::assessment::score_bins;
 use crate::cohort::CohortSpecification;
 use crate::limits::{ACTIVE_ROWS_MAX, BATCH_ENTRIES_MAX};
@@ -20,7 +20,7 @@ pub(super) fn largest(
     all.extend(settings.largest_derivatives(cohort, settings.metrics_together()));
     all.push(message::Answer::Unpsl(contribution(settings, cohort)));
     let votes = settings.selection.as_ref().map(|selection| {
-        let sums = selection.sums_each(settings.nests());
+        let sums = sums_each(&selection.neighbours, selection.folds, settings.nests());
         let one = vec![Some(HeldOutVotes::default()); sums];
         let metrics = usize::try_from(selection.metrics()).unwrap_or(usize::MAX);
         message::Answer::Unpsl(Answer::Validated(vec![one; metrics]))

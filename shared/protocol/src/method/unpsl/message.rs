@@ -335,13 +335,6 @@ impl Validating {
     pub fn candidates(&self) -> usize {
         self.models.len() / self.models_each()
     }
-
-    /// Sums of votes on each candidate: over all folds, and of a nested choice over the others of each fold.
-    #[must_use]
-    pub fn sums_each(&self) -> usize {
-        let of_folds = if self.nested { self.folds as usize } else { 0 };
-        self.neighbours.len() * (1 + of_folds)
-    }
 }
 
 impl Question for Request {

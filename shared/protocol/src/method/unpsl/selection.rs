@@ -9,7 +9,7 @@
 use super::folds::{FoldSearches, of_fold, of_folds};
 use super::message::{Answer, FoldChoice, Request, Validating, two_folds};
 use super::model::SelectionRow;
-use super::settings::{SelectionSettings, UnpslSettings, form_name};
+use super::settings::{SelectionSettings, UnpslSettings, form_name, sums_each};
 use crate::checks::unexpected;
 use crate::exchange::count;
 use crate::failure::{Code, Failure};
@@ -212,7 +212,8 @@ impl Selection {
 
     /// Sums of votes on each metric.
     pub(super) fn sums(&self) -> usize {
-        self.settings.sums_each(self.is_nested())
+        let settings = &self.settings;
+        sums_each(&settings.neighbours, settings.folds, self.is_nested())
     }
 
     fn is_nested(&self) -> bool {

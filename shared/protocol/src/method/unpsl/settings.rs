@@ -149,13 +149,13 @@ impl SelectionSettings {
         let paths = self.form.len() as u64 * self.rank.len() as u64;
         paths * self.lambda_sparsity(Loss::Mean, 0).len() as u64
     }
+}
 
-    /// Sums of votes on each metric: of every number of neighbours, and of a nested choice of each fold as well.
-    #[must_use]
-    pub fn sums_each(&self, nested: bool) -> usize {
-        let of_folds = if nested { self.folds } else { 0 };
-        self.neighbours.len() * (1 + of_folds as usize)
-    }
+/// Sums of votes on each metric, by every number of neighbours: over all folds, and of a nested choice over the others of each fold.
+#[must_use]
+pub fn sums_each(neighbours: &[u32], folds: u32, nested: bool) -> usize {
+    let of_folds = if nested { folds } else { 0 };
+    neighbours.len() * (1 + of_folds as usize)
 }
 
 impl UnpslSettings {
