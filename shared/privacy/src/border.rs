@@ -8,7 +8,7 @@
 //! `step - 1` is published.
 //!
 //! The grid is the same in every run. Where it starts by the run's seed, the same count under ten seeds is the count itself.
-//! Totals run from the cells that are most wrong, in a confusion table and in bins of a score alike, so that the two tell
+//! Totals run from the cells that are most wrong, in a confusion table and in bins of a score alike, so that the two have
 //! the same count once.
 
 /// The grid of published counts.
@@ -30,50 +30,50 @@ impl Border {
 
     /// What is published of a sum that may hold halves, as discordant pairs do.
     #[allow(clippy::cast_precision_loss)] // steps are small
-    pub(crate) fn told_of_sum(self, total: f64) -> f64 {
+    pub(crate) fn rounded_sum(self, total: f64) -> f64 {
         let step = self.step as f64;
         ((total + (self.step / 2) as f64) / step).floor() * step
     }
 
-    /// Tells a table of patients by true class (row) and predicted class (column): the wrong ones row by row, and as right
+    /// Rounds a table of patients by true class (row) and predicted class (column): the wrong ones row by row, and as right
     /// what is left of each row.
-    pub(crate) fn tell_confusion(self, table: &mut [Vec<u64>]) {
+    pub(crate) fn round_confusion(self, table: &mut [Vec<u64>]) {
         let mut before = 0;
         for (class, row) in table.iter_mut().enumerate() {
             let wrong = (0..row.len()).filter(|place| *place != class);
             let order: Vec<usize> = wrong.chain([class]).collect();
             let own = row.iter().sum::<u64>() - row.get(class).copied().unwrap_or(0);
-            self.tell(row, &order, before);
+            self.round(row, &order, before);
             before += own;
         }
     }
 
-    /// Tells patients of two classes (rows) by rising bins of the second's score. Of the first the highest are most wrong,
+    /// Rounds patients of two classes (rows) by rising bins of the second's score. Of the first the highest are most wrong,
     /// and those above the middle are all wrong, as the table of classes has them before the second class.
-    pub(crate) fn tell_scores(self, table: &mut [Vec<u64>]) {
+    pub(crate) fn round_scores(self, table: &mut [Vec<u64>]) {
         let [first, second] = table else {
             return;
         };
         let rising: Vec<usize> = (0..second.len()).collect();
         let falling: Vec<usize> = (0..first.len()).rev().collect();
         let above: u64 = first[first.len().div_ceil(2)..].iter().sum();
-        self.tell(first, &falling, 0);
-        self.tell(second, &rising, above);
+        self.round(first, &falling, 0);
+        self.round(second, &rising, above);
     }
 
-    /// Tells the cells in this order, behind `before` patients, the last as what is left. Their sum stays.
-    fn tell(self, cells: &mut [u64], order: &[usize], before: u64) {
+    /// Rounds the cells in this order, behind `before` patients, the last as what is left. Their sum stays.
+    fn round(self, cells: &mut [u64], order: &[usize], before: u64) {
         let mut left: u64 = cells.iter().sum();
         let Some((last, all_others)) = order.split_last() else {
             return;
         };
-        let (mut total, mut told) = (before, self.rounded(before));
+        let (mut total, mut published) = (before, self.rounded(before));
         for place in all_others {
             total += cells[*place];
             let now = self.rounded(total);
-            cells[*place] = (now - told).min(left);
+            cells[*place] = (now - published).min(left);
             left -= cells[*place];
-            told = now;
+            published = now;
         }
         cells[*last] = left;
     }
@@ -91,16 +91,16 @@ mod tests {
     const STEP: u64 = 10;
 
     /// Every running total in this order of a row is off by at most half a step.
-    fn is_near(told: &[Vec<u64>], truth: &[Vec<u64>], order: fn(usize, usize) -> Vec<usize>) {
-        for (class, (told, truth)) in told.iter().zip(truth).enumerate() {
-            assert_eq!(told.iter().sum::<u64>(), truth.iter().sum::<u64>());
+    fn is_near(published: &[Vec<u64>], truth: &[Vec<u64>], order: fn(usize, usize) -> Vec<usize>) {
+        for (class, (published, truth)) in published.iter().zip(truth).enumerate() {
+            assert_eq!(published.iter().sum::<u64>(), truth.iter().sum::<u64>());
             let order = order(class, truth.len());
             let mut before = [0; 2];
             for place in &order[..order.len() - 1] {
-                before = [before[0] + told[*place], before[1] + truth[*place]];
+                before = [before[0] + published[*place], before[1] + truth[*place]];
                 assert_eq!(before[0] % STEP, 0);
                 // A class begins where another ends, which is off by half a step as well.
-                assert!(before[0].abs_diff(before[1]) <= STEP);
+                assert!(before[0].abs_diff(before[1]) < STEP);
             }
         }
     }
@@ -118,21 +118,21 @@ mod tests {
             let wrong = (0..cells).filter(|place| *place != class);
             wrong.chain([class]).collect()
         };
-        let mut told = confusion.to_vec();
-        Border::new(STEP).tell_confusion(&mut told);
-        is_near(&told, &confusion, wrong_first);
+        let mut published = confusion.to_vec();
+        Border::new(STEP).round_confusion(&mut published);
+        is_near(&published, &confusion, wrong_first);
         // 19 are wrong; a sum of errors says the same.
         assert_eq!(wrong(&confusion), 19);
-        assert_eq!(wrong(&told), 20);
-        assert!((Border::new(STEP).told_of_sum(19.0) - 20.0).abs() < 1e-12);
+        assert_eq!(wrong(&published), 20);
+        assert!((Border::new(STEP).rounded_sum(19.0) - 20.0).abs() < 1e-12);
         let scores = [vec![40, 1, 1, 14, 0, 3], vec![3, 0, 14, 1, 1, 40]];
         let worst_first = |class: usize, cells: usize| match class {
             0 => (0..cells).rev().collect(),
             _ => (0..cells).collect(),
         };
-        let mut told = scores.to_vec();
-        Border::new(STEP).tell_scores(&mut told);
-        is_near(&told, &scores, worst_first);
+        let mut published = scores.to_vec();
+        Border::new(STEP).round_scores(&mut published);
+        is_near(&published, &scores, worst_first);
     }
 
     #[test]
@@ -141,9 +141,9 @@ mod tests {
             let [first, second, third, fourth] =
                 [case % 11, case / 11 % 11, case / 121 % 11, case / 1_331];
             let truth = vec![vec![first, 3 * second], vec![3 * third, fourth]];
-            let mut told = truth.clone();
-            Border::new(STEP).tell_confusion(&mut told);
-            let off = wrong(&told).abs_diff(wrong(&truth));
+            let mut published = truth.clone();
+            Border::new(STEP).round_confusion(&mut published);
+            let off = wrong(&published).abs_diff(wrong(&truth));
             assert!(off < STEP, "{truth:?}");
             let rights = [first, fourth].into_iter().min().unwrap_or(0);
             assert!(rights < 5 || off <= STEP / 2, "{truth:?}");
@@ -151,26 +151,26 @@ mod tests {
     }
 
     #[test]
-    fn a_table_and_the_bins_that_it_follows_from_tell_the_same_count_once() {
+    fn a_table_and_the_bins_that_it_follows_from_have_the_same_count_once() {
         let border = Border::new(STEP);
         let mut scores = vec![vec![30, 8, 4, 3], vec![2, 5, 9, 33]];
         let mut confusion = vec![vec![38, 7], vec![7, 42]];
-        border.tell_scores(&mut scores);
-        border.tell_confusion(&mut confusion);
+        border.round_scores(&mut scores);
+        border.round_confusion(&mut confusion);
         assert_eq!(confusion[0][1], scores[0][2] + scores[0][3]);
         assert_eq!(confusion[1][0], scores[1][0] + scores[1][1]);
     }
 
     #[test]
-    fn no_more_are_told_wrong_than_there_are_and_a_step_of_one_tells_all() {
+    fn no_more_are_published_as_wrong_than_there_are_and_a_step_of_one_changes_none() {
         let mut small = vec![vec![0, 17], vec![0, 40]];
-        Border::new(STEP).tell_confusion(&mut small);
+        Border::new(STEP).round_confusion(&mut small);
         assert_eq!(small, [vec![0, 17], vec![0, 40]]);
         let exact = vec![vec![3, 1], vec![2, 5]];
-        let mut told = exact.clone();
-        Border::new(1).tell_confusion(&mut told);
-        assert_eq!(told, exact);
-        assert!((Border::new(STEP).told_of_sum(14.5) - 10.0).abs() < 1e-12);
-        assert!((Border::new(STEP).told_of_sum(15.0) - 20.0).abs() < 1e-12);
+        let mut published = exact.clone();
+        Border::new(1).round_confusion(&mut published);
+        assert_eq!(published, exact);
+        assert!((Border::new(STEP).rounded_sum(14.5) - 10.0).abs() < 1e-12);
+        assert!((Border::new(STEP).rounded_sum(15.0) - 20.0).abs() < 1e-12);
     }
 }

@@ -46,10 +46,10 @@ fn withhold_tables(rules: &Rules, border: Border, tables: Vec<Table<'_>>) {
             }
         }
         if let Some(table) = confusion {
-            border.tell_confusion(table);
+            border.round_confusion(table);
         }
         if let Some(table) = scores {
-            border.tell_scores(table);
+            border.round_scores(table);
         }
     }
 }
@@ -101,7 +101,7 @@ fn withhold_errors(rules: &Rules, border: Border, errors: Vec<Errors<'_>>) {
             *sums = None;
         }
         if let Some(sums) = sums.as_mut().filter(|_| counted) {
-            sums.error = border.told_of_sum(sums.error).min(sums.total as f64);
+            sums.error = border.rounded_sum(sums.error).min(sums.total as f64);
         }
     }
 }
