@@ -51,8 +51,6 @@ pub struct PooledTable {
     pub counts: EvaluationCounts,
     /// Sites behind them.
     pub sites: u32,
-    /// The wrong ones of the table are counted with an error of at most this many; 0 where counts are exact.
-    pub off_by: u64,
 }
 
 impl PooledTable {
@@ -63,7 +61,6 @@ impl PooledTable {
         Some(Self {
             counts: counts.clone(),
             sites: 1,
-            off_by: counts.rounded_to.max(1) - 1,
         })
     }
 
@@ -75,7 +72,9 @@ impl PooledTable {
         let table = counts.confusion.as_ref()?;
         let patients: u64 = table.iter().flatten().sum();
         let binary = binary(table);
-        let exact = || Area::exact(counts).filter(|_| self.off_by == 0);
+        // The wrong ones are off by less than a step.
+        let off_by = counts.rounded_to.saturating_sub(1);
+        let exact = || Area::exact(counts).filter(|_| off_by == 0);
         let area = counts.area.or_else(exact);
         // Pairs are published in tens, without a bound.
         let pairs = counts.scores.as_deref();
@@ -92,7 +91,7 @@ impl PooledTable {
             sites: self.sites,
             wrong: wrong(table),
             accuracy: share(patients - wrong(table)),
-            within: share(self.off_by.min(patients)).unwrap_or(0.0),
+            within: share(off_by.min(patients)).unwrap_or(0.0),
             balanced_accuracy: balanced_accuracy(table),
             recall: binary.and_then(|counts| counts.recall()),
             f1: binary.and_then(|counts| counts.f1()),
@@ -350,7 +349,6 @@ mod tests {
     #[test]
     fn counts_say_how_far_off_they_may_be() {
         let table = PooledTable::of_site(&counts(10)).unwrap();
-        assert_eq!(table.off_by, 9);
         let scores = table.scores().unwrap();
         assert!(near(scores.accuracy, 0.7) && near(Some(scores.within), 9.0 / 10.0));
         let without = EvaluationCounts {

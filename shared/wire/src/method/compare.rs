@@ -80,7 +80,6 @@ impl Travels for Model {
         let compared = |one: Compared| pb::ComparedFamily {
             counts: Some(family_to_proto(one.counts)),
             sites: one.sites,
-            off_by: one.off_by,
         };
         let left_out = |(family, reason): (Family, String)| pb::LeftOutFamily {
             family: family.name().to_owned(),
@@ -107,7 +106,6 @@ impl Travels for Model {
             Ok(Compared {
                 counts: family(present("counts of a family", one.counts)?)?,
                 sites: one.sites,
-                off_by: summed("a step of counts", one.off_by)?,
             })
         };
         let left_out =

@@ -245,7 +245,7 @@ golden = {
             c.TriedClusters(stability=[0.5, 0.25], fared=fared)], shown=0, centres=shape(2, 1), marks=marks)),
     "compared": result(o.Ending(completed=o.Completed()), compare=v.CompareModel(
         patients=690, neighbours=5, folds=4,
-        families=[v.ComparedFamily(counts=one, sites=3, off_by=9) for one in judged_families],
+        families=[v.ComparedFamily(counts=one, sites=3) for one in judged_families],
         left_out=[v.LeftOutFamily(family="unpsl", reason="the metric of a fold is empty")])),
     "card": result(o.Ending(completed=o.Completed()), card=k.CardModel(
         groups=[card_group, card_group], steps=[10, 10], outcomes=[

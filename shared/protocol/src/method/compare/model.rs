@@ -28,8 +28,6 @@ pub struct Compared {
     pub counts: FamilyCounts,
     /// Those sites.
     pub sites: u32,
-    /// The wrong ones of its table are published with an error of at most this many.
-    pub off_by: u64,
 }
 
 impl MethodModel for Model {
@@ -45,7 +43,6 @@ impl MethodModel for Model {
         for compared in &mut self.families {
             compared.counts.counts.area = Area::published(&compared.counts.counts);
             privacy::publish(compared.counts.content().into());
-            compared.off_by = compared.counts.counts.rounded_to.max(1) - 1;
         }
     }
 

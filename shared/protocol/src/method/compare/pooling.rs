@@ -12,10 +12,6 @@ pub(super) fn pooled(closed: &mut Closed<'_>, sites: u32) -> Result<Vec<Compared
     let message::Answer::Compare(Answer::Judged(families)) = sum else {
         return Err(crate::checks::unexpected(&sum, "a comparison"));
     };
-    let of_sum = |counts: FamilyCounts| Compared {
-        sites,
-        off_by: 0,
-        counts,
-    };
+    let of_sum = |counts: FamilyCounts| Compared { sites, counts };
     Ok(families.into_iter().map(of_sum).collect())
 }

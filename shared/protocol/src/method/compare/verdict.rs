@@ -49,7 +49,6 @@ impl Compared {
         PooledTable {
             counts: self.counts.counts.clone(),
             sites: self.sites,
-            off_by: self.off_by,
         }
     }
 

@@ -22,7 +22,6 @@ fn compared(family: Family, discordant: Option<[u64; 2]>) -> Compared {
             differences: None,
         },
         sites: 3,
-        off_by: 0,
     }
 }
 
