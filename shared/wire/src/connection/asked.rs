@@ -1,13 +1,19 @@
 //! What may come back on a site's stream: to each question one answer, no larger than the question can need. An answer
 //! to anything else is read and dropped, so that no site decides how much memory the coordinator spends on it.
 
-use crate::method::answer_bytes_max;
-use protocol::message::ToSite;
-use std::collections::VecDeque;
+use protocol::job::Job;
+use protocol::limits::MATRIX_ENTRIES_MAX;
+use protocol::message::forest::TREES;
+use protocol::message::{Ask, ToSite};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Questions of one stream that are remembered. A site lets at most 9 wait.
 const ASKED_MAX: usize = 16;
+/// Bytes that every answer may have besides, for what cuts it into parts.
+const OVERHEAD_BYTES: u64 = 64 << 10;
+/// Bytes of the trees that a site grows, at most.
+const TREES_BYTES_MAX: u64 = 8 * MATRIX_ENTRIES_MAX as u64;
 
 /// The questions of one stream.
 #[derive(Debug, Default)]
@@ -17,8 +23,8 @@ pub(crate) struct Asked {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Length of the run's job.
-    job_bytes: u64,
+    /// Of the run's job, bytes of the largest answer of each kind that is summed.
+    summed_bytes: BTreeMap<&'static str, u64>,
     questions: VecDeque<Question>,
 }
 
@@ -29,12 +35,28 @@ struct Question {
     answer_bytes_max: u64,
 }
 
+impl State {
+    /// Bytes of the parts of an answer at most: what adds up is as long as its words, and of all else trees alone are long.
+    fn answer_bytes_max(&self, ask: &Ask) -> u64 {
+        let kind = ask.request.answer_kind();
+        let parts = match self.summed_bytes.get(kind) {
+            Some(bytes) => *bytes,
+            None if kind == TREES => TREES_BYTES_MAX,
+            None => 0,
+        };
+        parts + OVERHEAD_BYTES
+    }
+}
+
 impl Asked {
     /// Remembers what is about to be sent.
     pub(crate) fn note(&self, message: &ToSite) {
         let mut state = self.lock();
         match message {
-            ToSite::Begin(begin) => state.job_bytes = begin.job.len() as u64,
+            ToSite::Begin(begin) => {
+                let job = Job::parse(&begin.job).ok();
+                state.summed_bytes = job.map_or_else(BTreeMap::new, |job| job.summed_bytes());
+            }
             ToSite::Ask(ask) => {
                 if state.questions.len() >= ASKED_MAX {
                     state.questions.pop_front();
@@ -42,7 +64,7 @@ impl Asked {
                 let question = Question {
                     run: ask.run.to_string(),
                     exchange: ask.exchange,
-                    answer_bytes_max: answer_bytes_max(&ask.request, state.job_bytes),
+                    answer_bytes_max: state.answer_bytes_max(ask),
                 };
                 state.questions.push_back(question);
             }
@@ -72,10 +94,10 @@ impl Asked {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ndarray::Array2;
-    use protocol::message::unpsl::{Centre, Differentiating, Form, Part, Round};
-    use protocol::message::{Ask, Begin, Request, Warrant, unpsl};
+    use protocol::message::forest::{self, Growing};
+    use protocol::message::{Begin, Request, Warrant};
     use protocol::name::RunId;
+    use std::sync::Arc;
 
     fn run() -> RunId {
         RunId::new("run").unwrap()
@@ -105,40 +127,36 @@ mod tests {
         assert!(asked.answered("run", 84).is_some());
     }
 
+    /// The answer's words and no more, beside what cuts them into parts; trees alone are not summed and long.
     #[test]
-    fn a_round_may_have_a_matrix_of_its_own_shape_and_derivatives_two_triangles() {
-        let round = Round {
-            consensus: Array2::zeros((1_000, 10)).into(),
-            centre: Centre::Gradient,
-            penalty: 1.0,
-            tolerance: 0.1,
-            part: Part::whole(Form::InnerProduct),
-        };
-        let bytes = answer_bytes_max(&Request::Unpsl(unpsl::Request::Round(round)), 1);
-        assert!((640_000..740_000).contains(&bytes), "{bytes}");
-        let asked = Differentiating {
-            metrics: vec![Array2::zeros((100, 10)); 2].into(),
-            parts: vec![Part::whole(Form::InnerProduct); 2],
-            rows: vec![None; 2].into(),
-        };
-        let bytes = answer_bytes_max(&Request::Unpsl(unpsl::Request::Differentiate(asked)), 1);
-        assert!((1_292_800..1_392_800).contains(&bytes), "{bytes}");
-    }
-
-    #[test]
-    fn what_follows_from_the_job_grows_with_its_text() {
+    fn an_answer_may_be_as_long_as_the_words_that_the_job_can_have_summed() {
         let asked = Asked::default();
-        let job = "x".repeat(10_000);
+        let job = "name = 'job'\nmethod = 'unpsl'\nsites = ['north', 'south', 'east']\n\
+                   [outcome]\ncolumn = 'y'\nkind = 'binary'\npositive = ['1']\n\
+                   [[features]]\nname = 'x'\nkind = 'numeric'\n[unpsl]\nrank = 1\n";
         let begin = Begin {
             run: run(),
-            job,
+            job: job.to_owned(),
             seed: 1,
             warrant: Warrant::default(),
             opening: None,
         };
         asked.note(&ToSite::Begin(begin));
-        asked.note(&ask(2, Request::Moments));
-        let bytes = asked.answered("run", 2).unwrap();
-        assert!((320_000..390_000).contains(&bytes), "{bytes}");
+        // A count and one missing, a sum and one of squares; patients, and pairs of them.
+        let moments = 16 * (1 + 2 * 4 + 2);
+        let trees = Request::Forest(forest::Request::Grow(Arc::new(Growing {
+            trees: 1,
+            edges: Vec::new(),
+            event_times: Vec::new(),
+            class_weights: Vec::new(),
+        })));
+        for (request, wanted) in [
+            (Request::Moments, moments),
+            (Request::Introduce, 0),
+            (trees, TREES_BYTES_MAX),
+        ] {
+            asked.note(&ask(2, request));
+            assert_eq!(asked.answered("run", 2), Some(wanted + OVERHEAD_BYTES));
+        }
     }
 }

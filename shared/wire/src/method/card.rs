@@ -7,20 +7,13 @@ use crate::error::WireError;
 use crate::generated as pb;
 use crate::generated::card_outcome::Summary;
 use crate::generated::card_request::Request as Asked;
-use crate::method::{HISTOGRAMS_PER_JOB_BYTE, NUMBER_BYTES};
-use protocol::limits::{CARD_COUNTS_MAX, LEVELS_MAX, OUTCOMES_MAX, PARTS_MAX, RENEWALS_MAX};
+use protocol::limits::{CARD_COUNTS_MAX, LEVELS_MAX, OUTCOMES_MAX, PARTS_MAX};
 use protocol::message::card::{LeftOut, Request};
 use protocol::method::card::model::{Entry, Group, Model, Moments, OutcomeSummary, Table};
 use std::sync::Arc;
 
 /// All patients, and the groups of the outcomes: with every group there is a part.
 const GROUPS_MAX: usize = 1 + PARTS_MAX;
-/// Lots of all patients, and of those with each outcome.
-const LOTS_MAX: usize = (1 + OUTCOMES_MAX) << (RENEWALS_MAX + 1);
-/// Sums over the patients of an outcome at most.
-const SUMS_MAX: usize = 2;
-/// Counts of a group for each byte of the job: a level takes at least four bytes there.
-const COUNTS_PER_JOB_BYTE: u64 = 1;
 
 impl Travels for Request {
     type Header = pb::CardRequest;
@@ -192,23 +185,6 @@ fn outcome(found: pb::CardOutcome) -> Result<OutcomeSummary, WireError> {
         Summary::Number(own) => OutcomeSummary::Number(moments(own)?),
         Summary::Time(time) => OutcomeSummary::Time(finite("a time at risk", time)?),
     })
-}
-
-/// Bytes of an answer at most.
-pub(super) fn answer_bytes_max(request: &Request, job_bytes: u64) -> Option<u64> {
-    let numbers = match request {
-        Request::Part => PARTS_MAX as u64,
-        Request::Count(_) => {
-            let most = (CARD_COUNTS_MAX + PARTS_MAX) as u64;
-            let counts = job_bytes.saturating_mul(COUNTS_PER_JOB_BYTE * GROUPS_MAX as u64);
-            counts.min(most)
-        }
-        Request::Compare(_) => LOTS_MAX as u64,
-        Request::Histograms { .. } => return Some(HISTOGRAMS_PER_JOB_BYTE * job_bytes),
-        // Of a sum in a unit of the data four words.
-        Request::Sum { places, .. } => 2 * (2 * places.len() + SUMS_MAX * OUTCOMES_MAX) as u64,
-    };
-    Some(NUMBER_BYTES * numbers)
 }
 
 #[cfg(test)]

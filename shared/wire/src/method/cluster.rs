@@ -9,12 +9,9 @@ use crate::encoding::values::{at_most, each, finite, finite_if_any, present, run
 use crate::error::WireError;
 use crate::generated as pb;
 use crate::generated::cluster_request::Request as Asked;
-use crate::method::NUMBER_BYTES;
 use ndarray::Array2;
-use protocol::limits::{
-    CLASSES_MAX, CLUSTER_COORDINATES_MAX, CLUSTER_SAMPLES_MAX, CLUSTERS_MAX, LEVELS_MAX, SITES_MAX,
-};
-use protocol::message::cluster::{Agreement, Divided, Dividing, Mark, Marking, Marks, Request};
+use protocol::limits::{CLUSTER_SAMPLES_MAX, CLUSTERS_MAX, LEVELS_MAX, SITES_MAX};
+use protocol::message::cluster::{Divided, Dividing, Mark, Marking, Marks, Request};
 use protocol::method::cluster::model::{Alike, Bias, Model, Tried};
 use protocol::method::cluster::settings::{SAMPLE_STARTS, STARTS};
 use std::sync::Arc;
@@ -25,8 +22,6 @@ const DIVISIONS_MAX: usize = (CLUSTERS_MAX - 1) * (STARTS + SAMPLE_STARTS * CLUS
 const CLUSTERS_IN_ALL_MAX: usize = CLUSTERS_MAX * (CLUSTERS_MAX + 1) / 2 - 1;
 /// Sums of the outcome of one cluster at most.
 const SUMS_MAX: usize = 2;
-/// Numbers of a feature in what marks a cluster.
-const MARK_NUMBERS: usize = 3;
 
 impl Travels for Request {
     type Header = pb::ClusterRequest;
@@ -221,26 +216,6 @@ fn tried(found: pb::TriedClusters) -> Result<Tried, WireError> {
         fared: fared(found.fared)?,
         is_stable: found.stable,
     })
-}
-
-/// Bytes of an answer at most, of a job of so many bytes: a feature takes at least 26 there, a level 4.
-pub(super) fn answer_bytes_max(request: &Request, job_bytes: u64) -> Option<u64> {
-    let numbers = match request {
-        Request::Measure => CLUSTER_COORDINATES_MAX * (CLUSTER_COORDINATES_MAX + 1) + 1,
-        Request::Step(asked) => asked.centres.nrows() * (asked.centres.ncols() + 1),
-        Request::Compare(asked) => {
-            CLUSTERS_IN_ALL_MAX * (2 + 2 * (CLASSES_MAX + SUMS_MAX))
-                + Agreement::cells(&asked.divisions)
-        }
-        Request::Mark(asked) => {
-            let features = usize::try_from(job_bytes / 4).unwrap_or(usize::MAX);
-            asked
-                .centres
-                .nrows()
-                .saturating_mul(1 + MARK_NUMBERS * features)
-        }
-    };
-    Some(NUMBER_BYTES * numbers as u64)
 }
 
 #[cfg(test)]

@@ -9,8 +9,7 @@ use crate::error::WireError;
 use crate::generated as pb;
 use crate::generated::compare_request::Request as Asked;
 use crate::message::assessment;
-use crate::method::NUMBER_BYTES;
-use protocol::limits::{CLASSES_MAX, FOLDS_MAX, SCORE_BINS_MAX};
+use protocol::limits::FOLDS_MAX;
 use protocol::message::compare::{FamilyCounts, Judging, Request};
 use protocol::message::forest;
 use protocol::method::compare::model::{Compared, Model};
@@ -19,8 +18,6 @@ use std::sync::Arc;
 
 /// Families of one message at most.
 const FAMILIES_MAX: usize = Family::ALL.len();
-/// Numbers of one family at most: its tables, and what else is counted or summed.
-const NUMBERS_MAX: usize = CLASSES_MAX * CLASSES_MAX + 2 * SCORE_BINS_MAX + 10;
 
 impl Travels for Request {
     type Header = pb::CompareRequest;
@@ -173,13 +170,6 @@ fn array<T, const N: usize>(
         wanted: format!("{N}, or none"),
     })?;
     Ok(Some(array))
-}
-
-/// Bytes of the answer at most: a table of each family.
-pub(super) fn answer_bytes_max(request: &Request, _: u64) -> Option<u64> {
-    match request {
-        Request::Judge(_) => Some(NUMBER_BYTES * (FAMILIES_MAX * NUMBERS_MAX) as u64),
-    }
 }
 
 #[cfg(test)]

@@ -8,19 +8,13 @@ use crate::encoding::values::{at_most, in_range, length, present};
 use crate::error::WireError;
 use crate::generated as pb;
 use crate::generated::forest_request::Request as Asked;
-use crate::method::NUMBER_BYTES;
 use crate::method::forest::trees::{
     class_weights, declared_nodes, event_times, nodes, trees, trees_to_proto,
 };
-use protocol::limits::{MATRIX_ENTRIES_MAX, SITES_MAX, TREES_MAX};
+use protocol::limits::{SITES_MAX, TREES_MAX};
 use protocol::message::forest::{Answer, Growing, Judging, Request, Trees};
 use protocol::method::forest::model::{CommonForest, Model};
 use std::sync::Arc;
-
-/// Bytes of importances for each byte of the job: two numbers per feature.
-const IMPORTANCES_PER_JOB_BYTE: u64 = 1;
-/// Bytes of the trees that a site grows.
-const TREES_BYTES_MAX: u64 = NUMBER_BYTES * MATRIX_ENTRIES_MAX as u64;
 
 impl Travels for Request {
     type Header = pb::ForestRequest;
@@ -194,14 +188,6 @@ fn forest(found: pb::CommonForest, parts: &mut IncomingParts) -> Result<CommonFo
         event_times: event_times(found.event_times)?,
         class_weights: class_weights(found.class_weights)?,
     })
-}
-
-/// Bytes of the parts of an answer to a job of so many bytes at most; none where the answer has no parts.
-pub(super) fn answer_bytes_max(request: &Request, job_bytes: u64) -> Option<u64> {
-    match request {
-        Request::GrowOwn | Request::Judge(_) => Some(IMPORTANCES_PER_JOB_BYTE * job_bytes),
-        Request::Grow(_) => Some(TREES_BYTES_MAX),
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! # To add a method
 //!
 //! A file of `proto/` holds its requests, its answers and what a run of it leaves; a file beside `unpsl`, `forest`, `regression`, `neighbours`, `cluster`,
-//! `compare` and `card` says how each travels ([`Travels`]), and how long an answer can be. The list of `protocol` does the rest; nothing else
+//! `compare` and `card` says how each travels ([`Travels`]). The list of `protocol` does the rest; nothing else
 //! in this crate names a method. A list of a kind of its own is one line of `encoding::parts`.
 
 pub(crate) mod card;
@@ -25,22 +25,9 @@ use crate::message::{covered, failure};
 use privacy::sums::{Summand, Words};
 use privacy::{Covered, Disclosure};
 use protocol::failure::{Code, Failure};
-use protocol::limits::MATRIX_ENTRIES_MAX;
-use protocol::message::{Answer, ColumnMoments, Encapsulations, Preparing, Request, SecondMoments};
+use protocol::message::{Answer, Encapsulations, Preparing, Request, SecondMoments};
 use protocol::method::{self, Model};
 use std::sync::Arc;
-
-/// Bytes of a float64.
-pub(crate) const NUMBER_BYTES: u64 = 8;
-/// Bytes of moments for each byte of the job: a feature takes at least 26 there and at most 48 here, a level 4 and 10.
-const MOMENTS_PER_JOB_BYTE: u64 = 4;
-/// Bytes of histograms for each byte of the study: a feature takes at least 32 there and here at most 12 for each of 4,096
-/// cells.
-pub(crate) const HISTOGRAMS_PER_JOB_BYTE: u64 = 1_536;
-/// How much longer than in the clear a covered answer can be.
-const COVERED_FACTOR: u64 = 8;
-/// Bytes that every answer may have beside, for what cuts it into parts.
-const OVERHEAD_BYTES: u64 = 64 << 10;
 
 macro_rules! registry {
     ($($Name:ident $room:ident,)*) => {
@@ -185,21 +172,6 @@ macro_rules! registry {
                 })
             }
         }
-
-        /// Bytes of the parts of an answer at most; none where the answer has no parts.
-        pub(crate) fn answer_bytes_max(request: &Request, job_bytes: u64) -> u64 {
-            let bytes = match request {
-                Request::Introduce | Request::Encapsulate | Request::Describe | Request::Correlate(_) => {
-                    None
-                }
-                Request::Moments => Some(MOMENTS_PER_JOB_BYTE * job_bytes),
-                Request::Prepare(preparing) => Some(second_moments_bytes(&preparing.moments)),
-                $(Request::$Name(request) => $room::answer_bytes_max(request, job_bytes),)*
-            };
-            // Covered, a number takes twice the bytes, and four numbers of a moment eleven words.
-            let covered = |bytes: u64| bytes.saturating_mul(COVERED_FACTOR);
-            bytes.map_or(OVERHEAD_BYTES, |bytes| covered(bytes) + OVERHEAD_BYTES)
-        }
     };
 }
 
@@ -221,17 +193,6 @@ fn as_words(mut answer: impl Summand + Disclosure) -> (Answered, OutgoingParts) 
     }
 }
 
-/// d x d and d numbers, for the d rows that the features can have: a value and whether it is missing, or each level and
-/// whether none is known.
-fn second_moments_bytes(moments: &[ColumnMoments]) -> u64 {
-    let rows = |moments: &ColumnMoments| match moments {
-        ColumnMoments::Numeric { .. } => 2,
-        ColumnMoments::Categorical { counts, .. } => counts.len() as u64 + 1,
-    };
-    let rows: u64 = moments.iter().map(rows).sum();
-    let entries = rows.saturating_mul(rows).min(MATRIX_ENTRIES_MAX as u64);
-    NUMBER_BYTES * (entries + rows)
-}
 /// A list as long as another.
 fn same(what: &str, found: usize, wanted: usize) -> Result<(), WireError> {
     match found == wanted {

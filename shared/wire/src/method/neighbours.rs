@@ -7,9 +7,8 @@ use crate::encoding::values::{at_most, each, finite, present, run_id, summed};
 use crate::error::WireError;
 use crate::generated as pb;
 use crate::generated::neighbours_request::Request as Asked;
-use crate::method::NUMBER_BYTES;
 use protocol::limits::{CLASSES_MAX, LEVELS_MAX, QUERIES_MAX};
-use protocol::message::neighbours::{Alike, Mean, Noised, OctaveGrid, Request};
+use protocol::message::neighbours::{Alike, Mean, Noised, Request};
 use protocol::method::neighbours::model::Model;
 use protocol::method::neighbours::settings::SHARES;
 use std::sync::Arc;
@@ -139,21 +138,6 @@ fn means(patients: Vec<f64>, sums: Vec<f64>) -> Result<Vec<Mean>, WireError> {
             })
         },
     )
-}
-
-/// Bytes of an answer at most, of a job of so many bytes: a feature takes at least 26 there, a level 4.
-pub(super) fn answer_bytes_max(request: &Request, job_bytes: u64) -> Option<u64> {
-    let numbers = match request {
-        Request::Measure => 2 + OctaveGrid::cells(),
-        Request::Count(_) => {
-            let features = usize::try_from(job_bytes / 4).unwrap_or(usize::MAX);
-            let outcomes = (1 + GROUPS_MAX) * (2 + 2 * (CLASSES_MAX + SUMS_MAX));
-            (2 * QUERIES_MAX)
-                .saturating_mul(features)
-                .saturating_add(2 + outcomes)
-        }
-    };
-    Some(NUMBER_BYTES.saturating_mul(numbers as u64))
 }
 
 #[cfg(test)]

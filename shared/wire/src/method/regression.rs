@@ -8,7 +8,6 @@ use crate::generated as pb;
 use crate::generated::RegressionFamily as Family;
 use crate::generated::SelectionStop;
 use crate::generated::regression_request::Request as Asked;
-use crate::method::NUMBER_BYTES;
 use protocol::limits::{
     FEATURES_MAX, LEVELS_MAX, REGRESSION_CELLS_MAX, REGRESSION_COLUMNS_MAX, SPLINE_MAX,
 };
@@ -334,19 +333,6 @@ fn selection(found: pb::RegressionSelection) -> Result<Selection, WireError> {
         fits: found.fits,
         stopped,
     })
-}
-
-/// Bytes of the parts of an answer at most; none where the answer has no parts.
-pub(super) fn answer_bytes_max(request: &Request, _: u64) -> Option<u64> {
-    let square = |point: &Evaluating, times: u64| {
-        let columns = times * point.at.len() as u64;
-        NUMBER_BYTES * columns.pow(2)
-    };
-    match request {
-        Request::Evaluate(point) => Some(square(point, 1)),
-        Request::Test(point) => Some(square(point, 2)),
-        Request::Finish(_) => None,
-    }
 }
 
 #[cfg(test)]

@@ -11,18 +11,12 @@ use crate::encoding::values::{at_most, each, finite, finite_if_any, length, pres
 use crate::error::WireError;
 use crate::generated as pb;
 use crate::generated::unpsl_request::Request as Asked;
-use crate::method::NUMBER_BYTES;
-use ndarray::Array2;
-use protocol::limits::{ACTIVE_ROWS_MAX, CANDIDATES_MAX, CLASSES_MAX, FOLDS_MAX};
+use protocol::limits::{ACTIVE_ROWS_MAX, CANDIDATES_MAX, FOLDS_MAX};
 use protocol::message::unpsl::{
     Centre, Differentiating, DualStep, Finishing, Form, MIXED_MAX, Part, Request, Round, Validating,
 };
 use protocol::method::unpsl::model::Model;
-use protocol::method::unpsl::settings::sums_each;
 use std::sync::Arc;
-
-/// Tables of classes in a last word: four in sample, three of held-out patients. Scores have two classes.
-const TABLES_MAX: u64 = 7;
 
 /// Metrics that are asked about at once, and models that are validated at once.
 const METRICS_MAX: usize = CANDIDATES_MAX * CANDIDATES_MAX * FOLDS_MAX * FOLDS_MAX;
@@ -310,29 +304,6 @@ impl Travels for Model {
 fn folds(found: u32) -> Result<u32, WireError> {
     at_most("folds", found as usize, FOLDS_MAX)?;
     Ok(found)
-}
-
-/// Bytes of the parts of an answer at most; none where the answer has no parts.
-pub(super) fn answer_bytes_max(request: &Request, _: u64) -> Option<u64> {
-    match request {
-        // Two triangles of as many rows as the metric has, at most, or of those that are asked for, and their slope.
-        Request::Differentiate(asked) => {
-            let numbers = |(metric, rows): (&Array2<f64>, &Option<Vec<usize>>)| {
-                Differentiating::entries(rows.as_deref(), metric.nrows(), metric.ncols()) as u64
-            };
-            let numbers = asked.metrics.iter().zip(asked.rows.iter()).map(numbers);
-            Some(NUMBER_BYTES * numbers.sum::<u64>())
-        }
-        // A matrix of the question's shape.
-        Request::Round(round) => Some(NUMBER_BYTES * round.consensus.len() as u64),
-        // Right and wrong ones of each candidate and number of neighbours.
-        Request::Validate(asked) => {
-            let counts = 2 * asked.candidates() as u64;
-            let sums = sums_each(&asked.neighbours, asked.folds, asked.nested);
-            Some(NUMBER_BYTES * counts.saturating_mul(sums as u64))
-        }
-        Request::Finish(_) => Some(NUMBER_BYTES * TABLES_MAX * (CLASSES_MAX * CLASSES_MAX) as u64),
-    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ pub use similarity::learn::forest::trees::table::{
 use std::sync::Arc;
 
 /// The kind of message that carries trees.
-pub(crate) const TREES: &str = "trees";
+pub const TREES: &str = "trees";
 
 /// Kinds of message that add up over the sites: none.
 pub(crate) const SUMMED_KINDS: [&str; 0] = [];
