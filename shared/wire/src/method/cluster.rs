@@ -20,8 +20,6 @@ use std::sync::Arc;
 const DIVISIONS_MAX: usize = (CLUSTERS_MAX - 1) * (STARTS + SAMPLE_STARTS * CLUSTER_SAMPLES_MAX);
 /// Clusters of all numbers that are tried, at most.
 const CLUSTERS_IN_ALL_MAX: usize = CLUSTERS_MAX * (CLUSTERS_MAX + 1) / 2 - 1;
-/// Sums of the outcome of one cluster at most.
-const SUMS_MAX: usize = 2;
 
 impl Travels for Request {
     type Header = pb::ClusterRequest;
