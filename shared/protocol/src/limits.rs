@@ -22,6 +22,10 @@ pub const PUBLISHED_PATIENTS: u64 = 10;
 pub(crate) fn in_tens(count: u64) -> u64 {
     count.next_multiple_of(PUBLISHED_PATIENTS)
 }
+/// Whether a count is of patients too few to be published.
+pub(crate) fn is_few(count: u64) -> bool {
+    count < PUBLISHED_PATIENTS
+}
 /// Patients of all sites in a group, or in the difference of two sums, at least on the card of a study.
 pub const CARD_PATIENTS_MIN: u64 = 2 * PUBLISHED_PATIENTS;
 /// Combinations of who has which outcome of a study, and in which of its groups.

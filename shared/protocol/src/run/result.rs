@@ -1,7 +1,7 @@
 //! All that a run leaves to its operator.
 
 use super::{Run, SiteState, Work};
-use crate::limits::PUBLISHED_PATIENTS;
+use crate::limits::is_few;
 use crate::method::{Model, Stages};
 use crate::progress::Ending;
 use crate::result::{PooledFigures, RunResult, SiteResult};
@@ -70,9 +70,8 @@ fn pooled(run: &Run, stages: Option<&Stages>) -> PooledFigures {
 fn classes(run: &Run) -> Vec<u64> {
     let counted: u64 = run.classes.iter().sum();
     let others = run.patients.saturating_sub(counted);
-    let few = 0..PUBLISHED_PATIENTS;
-    let has_few = run.classes.iter().any(|class| few.contains(class));
-    match !run.job.is_alone() && (has_few || others > 0 && few.contains(&others)) {
+    let mut groups = run.classes.iter().chain((others > 0).then_some(&others));
+    match !run.job.is_alone() && groups.any(|group| is_few(*group)) {
         true => Vec::new(),
         false => run.classes.clone(),
     }

@@ -10,7 +10,7 @@ use super::model::{Entry, Group, Moments, OutcomeSummary, Table};
 use super::separating::{is_nested, rest};
 use super::settings::{CardSettings, levels};
 use crate::cohort::OutcomeKind;
-use crate::limits::{PUBLISHED_PATIENTS, in_tens};
+use crate::limits::{PUBLISHED_PATIENTS, in_tens, is_few};
 
 /// Counts are published in multiples of the first of these that keeps every small count open.
 const STEPS: [u64; 4] = [PUBLISHED_PATIENTS, 20, 50, 100];
@@ -92,13 +92,9 @@ fn moments(patients: u64, [sum, squares]: [f64; 2]) -> Moments {
     }
 }
 
-fn is_small(count: u64) -> bool {
-    count < PUBLISHED_PATIENTS
-}
-
 /// The levels as they are published.
 fn levels_of(found: &FeatureCounts, step: u64) -> Vec<Option<u64>> {
-    let told = |count: &u64| (!is_small(*count)).then(|| rounded(*count, step));
+    let told = |count: &u64| (!is_few(*count)).then(|| rounded(*count, step));
     found.levels.iter().map(told).collect()
 }
 
@@ -115,8 +111,8 @@ fn step(settings: &CardSettings, counts: &Counts, feature: usize) -> u64 {
     let outcomes: Vec<&[&FeatureCounts]> = (0..settings.outcomes.len())
         .map(|outcome| &columns[settings.groups_of(outcome)])
         .collect();
-    let small = |count: &u64| is_small(*count);
-    let some = |count: &u64| *count > 0 && is_small(*count);
+    let small = |count: &u64| is_few(*count);
+    let some = |count: &u64| *count > 0 && is_few(*count);
     let is_told =
         |column: &FeatureCounts| !column.levels.iter().any(small) && !some(&column.missing);
     // Patients without an outcome, and those by which two outcomes differ, are the difference of what is published.
@@ -148,7 +144,7 @@ fn step(settings: &CardSettings, counts: &Counts, feature: usize) -> u64 {
 /// Whether each count that is withheld could be several numbers, by what is published of the same group in multiples of `step`.
 fn is_open(column: &FeatureCounts, step: u64) -> bool {
     let patients = column.present() + column.missing;
-    let levels = column.levels.iter().map(|count| match is_small(*count) {
+    let levels = column.levels.iter().map(|count| match is_few(*count) {
         true => (0, PUBLISHED_PATIENTS - 1),
         false => {
             let told = rounded(*count, step);
@@ -167,7 +163,7 @@ fn is_open(column: &FeatureCounts, step: u64) -> bool {
     let counts = column.levels.iter().chain([&column.missing]);
     let mut withheld = counts
         .zip(&bounds)
-        .filter(|(count, (least, most))| is_small(**count) && least < most);
+        .filter(|(count, (least, most))| is_few(**count) && least < most);
     withheld.all(|(_, (own_least, own_most))| {
         let highest = patients.saturating_sub(least - own_least).min(*own_most);
         let lowest = patients.saturating_sub(most - own_most).max(*own_least);
