@@ -151,24 +151,30 @@ pub async fn submit(arguments: &cli::Submit) -> Result<Submitted, OperatorError>
         .unwrap_or_else(|| fresh_token(&text));
     let seed = arguments.seed.unwrap_or(job.seed);
     let dial = dial(&arguments.config)?;
-    let folder = match &arguments.out {
-        Some(out) => {
-            let replace = match dial.tls.identity() {
-                _ if arguments.force => Replace::Results,
-                // The same token again is the same run, whose results may lie there already.
-                Identity::Operator(operator) => Replace::Run(wire::run_id(operator, &token)?),
-                _ => Replace::Nothing,
-            };
-            Some(PendingFolder::begin(out, replace)?)
-        }
-        None => None,
-    };
+    let folder = named_folder(&dial, arguments.out.as_deref(), &token, arguments.force)?;
     // Submitted twice with one token, a job starts one run.
     let run = calling(&dial, async |client| {
         client.submit(&text, seed, &token).await
     })
     .await?;
     Ok(Submitted { run, folder })
+}
+
+/// The folder that is named for the results of a run with this token, judged before there is a run.
+fn named_folder(
+    dial: &Dial,
+    out: Option<&Path>,
+    token: &str,
+    force: bool,
+) -> Result<Option<PendingFolder>, OperatorError> {
+    let Some(out) = out else { return Ok(None) };
+    let replace = match dial.tls.identity() {
+        _ if force => Replace::Results,
+        // The same token again is the same run, whose results may lie there already.
+        Identity::Operator(operator) => Replace::Run(wire::run_id(operator, token)?),
+        Identity::Site(_) | Identity::Coordinator(_) => Replace::Nothing,
+    };
+    Ok(Some(PendingFolder::begin(out, replace)?))
 }
 
 /// The folder for what a run leaves: `out`, or `kindred-RUN`.

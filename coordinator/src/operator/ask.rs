@@ -2,7 +2,7 @@
 //! for the answer.
 
 use super::patients::{self, Patients, PatientsProblems, Problems};
-use super::{OperatorError, Watched, calling, dial, folder, fresh_token, watch};
+use super::{OperatorError, Watched, calling, dial, folder, fresh_token, named_folder, watch};
 use crate::cli;
 use protocol::job::Job;
 use protocol::limits::QUERIES_MAX;
@@ -62,13 +62,15 @@ pub async fn ask(arguments: &cli::JobAsk) -> Result<Asked, OperatorError> {
     let dial = dial(&arguments.config)?;
     let learned = calling(&dial, async |client| client.result(&by).await).await?;
     let question = question(arguments, &by, &learned)?;
-    let token = fresh_token(&question.text);
+    let (text, seed, out) = (&question.text, question.seed, arguments.out.as_deref());
+    let token = fresh_token(text);
+    let named = named_folder(&dial, out, &token, arguments.force)?;
     let submit = calling(&dial, async |client| {
-        client.submit(&question.text, question.seed, &token).await
+        client.submit(text, seed, &token).await
     });
     let run = submit.await?;
     remark(format_args!("run {run}"));
-    let pending = folder(arguments.out.as_deref(), &run, arguments.force)?;
+    let pending = named.map_or_else(|| folder(None, &run, arguments.force), Ok)?;
     let watched = watch(&arguments.config, &run, pending).await?;
     let patients = question.patients.as_ref();
     let of = AskedAbout {
