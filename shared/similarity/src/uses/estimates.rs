@@ -39,6 +39,13 @@ pub struct Counted {
     pub border: f64,
 }
 
+/// The variance of `n` numbers, from their sum and that of their squares: 0 where noise leaves none.
+#[must_use]
+pub fn variance(n: f64, sum: f64, squares: f64) -> f64 {
+    let mean = sum / n;
+    (squares / n - mean * mean).max(0.0)
+}
+
 impl Noised {
     /// Adds a share of another sum.
     pub fn add(&mut self, share: f64, other: Self) {
@@ -76,7 +83,7 @@ impl Counted {
     pub fn mean(self, sum: Noised, squares: Noised, usual: f64) -> Interval {
         let n = self.patients;
         let mean = sum.sum / n;
-        let variance = (squares.sum / n - mean * mean).max(usual);
+        let variance = variance(n, sum.sum, squares.sum).max(usual);
         let all = variance * n + self.unsure(variance) + sum.variance;
         let half = NORMAL * all.sqrt() / n;
         Interval {

@@ -11,6 +11,7 @@ use super::separating::{is_nested, rest};
 use super::settings::{CardSettings, levels};
 use crate::cohort::OutcomeKind;
 use crate::limits::{PUBLISHED_PATIENTS, in_tens, is_few};
+use similarity::uses::estimates::variance;
 
 /// Counts are published in multiples of the first of these that keeps every small count open.
 const STEPS: [u64; 4] = [PUBLISHED_PATIENTS, 20, 50, 100];
@@ -84,11 +85,10 @@ pub(super) fn table(
 #[allow(clippy::cast_precision_loss)] // counts of patients
 fn moments(patients: u64, [sum, squares]: [f64; 2]) -> Moments {
     let patients = patients as f64;
-    let mean = sum / patients;
-    let variance = (squares - sum * mean) / (patients - 1.0);
+    let unbiased = patients / (patients - 1.0);
     Moments {
-        mean,
-        deviation: variance.max(0.0).sqrt(),
+        mean: sum / patients,
+        deviation: (unbiased * variance(patients, sum, squares)).sqrt(),
     }
 }
 

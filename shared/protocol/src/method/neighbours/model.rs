@@ -1,12 +1,13 @@
 //! What a run that asks who is alike leaves to its operator.
 
+use super::message::Counted;
 pub use super::message::{Alike, Mean};
-use super::message::{Counted, Noised};
 use super::settings::{ALIKE_MIN, SHARES};
 use crate::cohort::OutcomeKind;
 use crate::exchange::Course;
 use crate::method::room::{MethodModel, Placing};
 pub use similarity::uses::cases::Interval;
+pub use similarity::uses::estimates::variance;
 
 /// Who is alike at the sites, and how they fared.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,7 +78,10 @@ impl Alike {
                 Some(Outlook::Classes(shares.collect()))
             }
             (OutcomeKind::Numeric, [sum, squares]) => {
-                let usual = variance(&everybody.sums, all);
+                let [of_all, squares_of_all] = everybody.sums.as_slice() else {
+                    return None;
+                };
+                let usual = variance(all, of_all.sum, squares_of_all.sum);
                 Some(Outlook::Mean(counted.mean(*sum, *squares, usual)))
             }
             (OutcomeKind::Survival { .. }, [time]) => {
@@ -105,16 +109,5 @@ impl MethodModel for Model {
 
     fn placing(&self) -> Option<&dyn Placing> {
         None
-    }
-}
-
-/// The variance of a number of so many patients, from its sum and that of its square.
-fn variance(sums: &[Noised], patients: f64) -> f64 {
-    match sums {
-        [sum, squares] => {
-            let mean = sum.sum / patients;
-            (squares.sum / patients - mean * mean).max(0.0)
-        }
-        _ => 0.0,
     }
 }

@@ -5,6 +5,7 @@ use crate::words::figure;
 use protocol::cohort::{Feature, FeatureKind, OutcomeSpecification};
 use protocol::job::Job;
 use protocol::method::cluster::model::{Interval, Mark, Model, Outlook, Tried};
+use protocol::method::neighbours::model::variance;
 use protocol::result::RunResult;
 use serde::Serialize;
 
@@ -286,10 +287,8 @@ fn marks(job: &Job, model: &Model, place: usize) -> Vec<OneMark> {
 #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
 fn moments(mark: &Mark) -> Option<(f64, f64)> {
     let patients = mark.patients as f64;
-    (mark.patients > 0).then(|| {
-        let mean = mark.sum / patients;
-        (mean, (mark.squares / patients - mean * mean).max(0.0))
-    })
+    let variance = variance(patients, mark.sum, mark.squares);
+    (mark.patients > 0).then_some((mark.sum / patients, variance))
 }
 
 impl OneMark {
