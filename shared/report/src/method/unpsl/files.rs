@@ -38,6 +38,20 @@ struct RowEntry<'m> {
     weights: Vec<f64>,
 }
 
+/// The first line of `rounds.csv`.
+const ROUND_KEYS: [&str; 10] = [
+    "round",
+    "objective",
+    "left",
+    "residual",
+    "primal_residual",
+    "dual_residual",
+    "penalty",
+    "metric_norm",
+    "dual_norm",
+    "seconds",
+];
+
 /// A line of `rounds.csv`.
 #[derive(Serialize)]
 struct RoundEntry {
@@ -112,7 +126,10 @@ fn standardised(row: &FeatureResult, job: &Job) -> (f64, f64) {
 }
 
 fn rounds_csv(rounds: &[RoundRow]) -> io::Result<Vec<u8>> {
-    let mut table = csv::Writer::from_writer(Vec::new());
+    let mut writer = csv::WriterBuilder::new();
+    let mut table = writer.has_headers(false).from_writer(Vec::new());
+    // A run may have no round.
+    table.write_record(ROUND_KEYS)?;
     for row in rounds {
         table.serialize(RoundEntry::new(row))?;
     }
@@ -155,4 +172,31 @@ fn features_csv(model: &Model, job: &Job) -> io::Result<Vec<u8>> {
         ])?;
     }
     table.into_inner().map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_names_what_a_row_holds_and_stands_without_rows_too() {
+        let row = RoundRow {
+            round: 1,
+            objective: Some(0.5),
+            left: None,
+            residual: None,
+            primal_residual: None,
+            dual_residual: None,
+            penalty: None,
+            metric_norm: None,
+            dual_norm: None,
+            seconds: 1.5,
+        };
+        let mut usual = csv::Writer::from_writer(Vec::new());
+        usual.serialize(RoundEntry::new(&row)).unwrap();
+        let usual = usual.into_inner().unwrap();
+        assert_eq!(rounds_csv(&[row]).unwrap(), usual);
+        let first = usual.split_inclusive(|byte| *byte == b'\n').next();
+        assert_eq!(rounds_csv(&[]).unwrap(), first.unwrap());
+    }
 }
