@@ -8,16 +8,16 @@ mod notice;
 use super::stop::{Halt, Stop};
 use super::summing::{Keyed, Summing};
 use crate::books::chain::ChainError;
-use crate::books::identity::{Question, RunDigest};
+use crate::books::identity::RunDigest;
 use crate::books::journal::{self, Entry, Journal};
-use crate::books::ledger::{Answered, Asks, Ledger};
+use crate::books::ledger::{Asks, Ledger};
 use crate::books::transcript;
 use crate::config::SiteConfig;
 use crate::method::{self, Computation, class_counts, described};
 use crate::source::{CohortProblems, SiteCohort};
 use crate::studies::{self, Frozen};
 use notice::notice;
-use privacy::{Admission, CohortFacts, Cost, Disclosure, Gate, Steepness};
+use privacy::{Admission, CohortFacts, Gate, Steepness};
 use protocol::failure::{Code, Refusal};
 use protocol::job::Job;
 use protocol::message::card::Request as CardRequest;
@@ -379,26 +379,6 @@ impl Admitted {
     fn brake(&mut self, found: impl IntoIterator<Item = Steepness>) -> Result<(), Stop> {
         let mut found = found.into_iter();
         found.try_for_each(|steepness| self.gate.brake(steepness).map_err(refused))
-    }
-
-    fn repeat(&self, answer: Answer, known: &Answered) -> Result<Sealed, Stop> {
-        let same = |answer: &Answer| wire::digest_of(answer) == known.digest;
-        let released = self.gate.repeat(answer, same);
-        released.map(wire::seal).map_err(refused)
-    }
-
-    fn release(
-        &mut self,
-        mut answer: Answer,
-        ledger: &mut Ledger,
-        run: &RunDigest,
-        question: Question,
-    ) -> Outcome {
-        let (kind, cost) = (answer.kind(), Cost::of(&answer.content()));
-        let sealed = wire::seal(self.gate.release(answer).map_err(refused)?);
-        let answered = Answered::new(kind, cost, sealed.digest());
-        ledger.answer(run, question, answered)?;
-        Ok(sealed)
     }
 }
 

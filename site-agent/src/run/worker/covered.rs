@@ -46,11 +46,9 @@ impl Current {
                 return Err(stop.into());
             }
         };
+        let leaving = (ledger, &self.digest, question, known);
         let Some(blank) = &next.blank else {
-            return match known {
-                Some(known) => Ok(admitted.repeat(answer, &known)?),
-                None => admitted.release(answer, ledger, &self.digest, question),
-            };
+            return admitted.release(answer, None, leaving);
         };
         let heard = summing.follower().heard();
         let covering = summing.covering(&next, &heard)?;
@@ -66,7 +64,7 @@ impl Current {
             }
         }
         let answer = answer.in_shape_of(blank, admitted.description.patients);
-        admitted.release_covered(answer, &covering, ledger, &self.digest, question, known)
+        admitted.release(answer, Some(&covering), leaving)
     }
 
     /// What is open, where the question is the one that follows from the run.
@@ -144,28 +142,33 @@ impl Current {
 }
 
 impl Admitted {
-    fn release_covered(
+    /// Releases an answer, covered where it adds up. What is known left before, and must be the same.
+    fn release(
         &mut self,
         mut answer: Answer,
-        covering: &Covering<'_>,
-        ledger: &mut Ledger,
-        run: &RunDigest,
-        question: Question,
-        known: Option<Answered>,
+        covering: Option<&Covering<'_>>,
+        (ledger, run, question, known): (&mut Ledger, &RunDigest, Question, Option<Answered>),
     ) -> Outcome {
         let (kind, cost) = (answer.kind(), Cost::of(&answer.content()));
-        let covered = match &known {
-            Some(known) => {
-                let same = |answer: &Answer| wire::digest_of(answer) == known.digest;
-                self.gate.repeat_covered(answer, covering, same)
-            }
-            None => self.gate.release_covered(answer, covering),
-        };
-        let sealed = wire::seal(covered.map_err(refused)?);
-        if known.is_none() {
+        let Some(known) = known else {
+            let released = match covering {
+                Some(covering) => self.gate.release_covered(answer, covering),
+                None => self.gate.release(answer),
+            };
+            let sealed = wire::seal(released.map_err(refused)?);
             let answered = Answered::new(kind, cost, sealed.digest());
-            ledger.answer(run, question, answered.covered(covering.exchange))?;
-        }
-        Ok(sealed)
+            let answered = match covering {
+                Some(covering) => answered.covered(covering.exchange),
+                None => answered,
+            };
+            ledger.answer(run, question, answered)?;
+            return Ok(sealed);
+        };
+        let same = |answer: &Answer| wire::digest_of(answer) == known.digest;
+        let released = match covering {
+            Some(covering) => self.gate.repeat_covered(answer, covering, same),
+            None => self.gate.repeat(answer, same),
+        };
+        Ok(wire::seal(released.map_err(refused)?))
     }
 }
