@@ -52,9 +52,6 @@ pub trait Disclosure {
     /// The kind of message in one word, as the journal and `policy explain` name it.
     fn kind(&self) -> &'static str;
 
-    /// The shape in words, as the journal keeps it: no number of it is a patient's.
-    fn shape(&self) -> String;
-
     /// What the message carries of the cohort, part by part, open to the changes that a rule demands. Empty where it
     /// carries nothing.
     fn content(&mut self) -> Vec<Content<'_>>;

@@ -93,10 +93,6 @@ impl Disclosure for Message {
         "message"
     }
 
-    fn shape(&self) -> String {
-        String::new()
-    }
-
     fn content(&mut self) -> Vec<Content<'_>> {
         self.0.iter_mut().map(Part::content).collect()
     }

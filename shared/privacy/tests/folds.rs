@@ -22,10 +22,6 @@ impl Disclosure for Counts {
         "validation"
     }
 
-    fn shape(&self) -> String {
-        String::new()
-    }
-
     fn content(&mut self) -> Vec<Content<'_>> {
         vec![Content::HeldOut(self.0.iter_mut().collect())]
     }

@@ -27,10 +27,6 @@ impl Disclosure for Message {
         "message"
     }
 
-    fn shape(&self) -> String {
-        String::new()
-    }
-
     fn content(&mut self) -> Vec<Content<'_>> {
         let node = match self {
             Self::Classes(patients, counts) => TerminalNode::Classes {

@@ -36,10 +36,6 @@ impl Disclosure for Message {
         "message"
     }
 
-    fn shape(&self) -> String {
-        String::new()
-    }
-
     fn content(&mut self) -> Vec<Content<'_>> {
         let content = match self {
             Self::Ready => return Vec::new(),

@@ -232,22 +232,4 @@ impl Assessment {
             Content::Errors(errors.collect()),
         ]
     }
-
-    /// Its shape in words.
-    pub(crate) fn shape(&self) -> String {
-        let Self {
-            objective,
-            evaluation,
-            validation,
-            errors,
-            importance,
-        } = self;
-        format!(
-            "{} objective, {} tables, {} errors, {} importances",
-            usize::from(objective.is_some()),
-            evaluation.len() + validation.len(),
-            errors.len(),
-            importance.len()
-        )
-    }
 }

@@ -24,7 +24,7 @@ pub use conversation::{Ask, JournalHead, Reply, ToCoordinator, ToSite, Waiting};
 use disclosed::{column, histogram};
 use ndarray::Array2;
 pub use preparing::Preparing;
-use privacy::sums::{Number, Summand, WORD_BYTES};
+use privacy::sums::{Number, Summand, WORD_BYTES, shape};
 use privacy::{Content, Covered, Disclosure};
 pub use similarity::cohort::moments::{BetweenMoments, ColumnMoments};
 pub use similarity::cohort::quantile::Quartiles;
@@ -177,6 +177,31 @@ macro_rules! messages {
             }
         }
 
+        impl Answer {
+            /// The shape in words, as the journal keeps it: no number of it is a patient's.
+            #[must_use]
+            pub fn shape(&mut self) -> String {
+                match self {
+                    Self::Introduced(_) => "3 keys, 1 number".to_owned(),
+                    Self::Encapsulated(found) => format!("{} ciphertexts", found.count()),
+                    Self::Digest(digest) => format!("{} bytes", digest.len()),
+                    Self::Covered(covered) => {
+                        let words = covered.words.as_slice().len();
+                        format!("{words} words of {WORD_BYTES} bytes, covered")
+                    }
+                    Self::Unfit(problems) => format!("{} problems", problems.len()),
+                    Self::Refused(_) | Self::Failed(_) => "1 text".to_owned(),
+                    Self::Prepared(None) | Self::Correlated => "empty".to_owned(),
+                    Self::Described(_)
+                    | Self::Moments(_)
+                    | Self::Quantiles(_)
+                    | Self::Prepared(Some(_))
+                    | Self::Assessed(_)
+                    $(| Self::$Name(_))* => shape_of(self),
+                }
+            }
+        }
+
         impl Summand for Answer {
             fn numbers(&mut self, visit: &mut dyn FnMut(Number<'_>)) {
                 match self {
@@ -219,32 +244,6 @@ macro_rules! messages {
                 }
             }
 
-            fn shape(&self) -> String {
-                match self {
-                    Self::Introduced(_) => "3 keys, 1 number".to_owned(),
-                    Self::Encapsulated(found) => format!("{} ciphertexts", found.count()),
-                    Self::Digest(digest) => format!("{} bytes", digest.len()),
-                    Self::Covered(covered) => {
-                        let words = covered.words.as_slice().len();
-                        format!("{words} words of {WORD_BYTES} bytes, covered")
-                    }
-                    Self::Described(description) => format!("2 + {}", description.classes.len()),
-                    Self::Unfit(problems) => format!("{} problems", problems.len()),
-                    Self::Refused(_) | Self::Failed(_) => "1 text".to_owned(),
-                    Self::Moments(moments) => format!("{} features", moments.columns.len()),
-                    Self::Quantiles(histograms) => {
-                        let groups: usize = histograms.iter().map(|one| one.counts.len()).sum();
-                        format!("{} features, {groups} groups", histograms.len())
-                    }
-                    Self::Prepared(Some(SecondMoments { products, .. })) => {
-                        format!("{} x {}", products.nrows(), products.ncols())
-                    }
-                    Self::Prepared(None) | Self::Correlated => "empty".to_owned(),
-                    Self::Assessed(assessment) => assessment.shape(),
-                    $(Self::$Name(answer) => answer.shape(),)*
-                }
-            }
-
             fn content(&mut self) -> Vec<Content<'_>> {
                 match self {
                     Self::Covered(_) => vec![Content::Covered],
@@ -281,6 +280,14 @@ macro_rules! messages {
 }
 
 crate::methods!(messages);
+
+/// The terminal nodes of trees, and the numbers of what adds up.
+fn shape_of(answer: &mut Answer) -> String {
+    if let [Content::Nodes(nodes)] = answer.content().as_slice() {
+        return format!("{} terminal nodes", nodes.len());
+    }
+    shape(answer)
+}
 
 impl Request {
     /// The kind of message that answers it.

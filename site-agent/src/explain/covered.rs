@@ -3,7 +3,7 @@
 use super::kinds::{MessageKind, Told};
 use privacy::Rules;
 use privacy::sums::WORD_BYTES;
-use protocol::job::Job;
+use protocol::job::{Job, Largest};
 use protocol::limits::{CERTIFICATE_BYTES_MAX, CHAIN_MAX, SITES_MAX};
 
 /// Bytes of the keys and their signature.
@@ -21,11 +21,11 @@ pub(super) fn explained(told: Told, rules: &Rules, job: &Job) -> Told {
         brake,
         open,
     } = told;
-    let summed = job.summed_bytes();
+    let summed = job.largest_summed();
     let own = messages
         .into_iter()
         .map(|message| match summed.get(message.kind) {
-            Some(bytes) => covered(message, *bytes, rules),
+            Some(largest) => covered(message, largest, rules),
             None => message,
         });
     Told {
@@ -71,11 +71,11 @@ fn encapsulations() -> MessageKind {
     }
 }
 
-fn covered(message: MessageKind, bytes: u64, rules: &Rules) -> MessageKind {
-    let sites = rules.sites_min;
+fn covered(message: MessageKind, largest: &Largest, rules: &Rules) -> MessageKind {
+    let (sites, bytes) = (rules.sites_min, largest.bytes());
     MessageKind {
-        shape: format!("{}, covered", message.shape),
-        bytes_formula: format!("{WORD_BYTES} x {}", bytes / WORD_BYTES as u64),
+        shape: format!("{}, masked", largest.shape),
+        bytes_formula: format!("{WORD_BYTES} x {}", largest.words),
         bytes,
         rule: "sites_min, and those of the cohort",
         withheld: format!(

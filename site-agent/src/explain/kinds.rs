@@ -1,8 +1,5 @@
 //! The kinds of message that every method may make a site send, and what is said of each.
 
-use privacy::Rules;
-use protocol::cohort::{FeatureKind, OutcomeKind};
-use protocol::job::Job;
 use protocol::limits::{PROBLEMS_MAX, TEXT_LENGTH_MAX};
 
 /// Bytes of a number.
@@ -35,17 +32,18 @@ pub struct MessageKind {
     pub worst: String,
 }
 
-/// A message that leaves as a term of a sum: `covered` fills in its bytes, from the blank into which the sum is read.
+/// A message that leaves as a term of a sum: `covered` fills in its shape, bytes and rule, from the template into which the sum is read.
+/// Where nothing is summed it is empty.
 pub(crate) fn of_a_sum() -> MessageKind {
     MessageKind {
         kind: "",
         purpose: "",
-        shape: String::new(),
+        shape: "empty".to_owned(),
         bytes_formula: "0".to_owned(),
         bytes: 0,
         times: 1,
-        rule: "",
-        withheld: String::new(),
+        rule: "none: nothing of the cohort",
+        withheld: "no".to_owned(),
         worst: String::new(),
     }
 }
@@ -60,70 +58,12 @@ pub(crate) struct Told {
     pub(crate) open: String,
 }
 
-/// The sizes that a job fixes.
-pub(crate) struct Sizes {
-    /// Outcome classes; 0 where the outcome has none.
-    pub(crate) classes: u64,
-    /// Counts of classes that the description tells.
-    pub(crate) class_counts: u64,
-    /// Rows d of the metric, before constant ones are dropped.
-    pub(crate) rows: u64,
-    /// Columns m of the metric.
-    pub(crate) rank: u64,
-    /// Numbers in the moments of all features.
-    pub(crate) moments: u64,
-}
-
-impl Sizes {
-    /// Those of the outcome alone.
-    pub(crate) fn of_outcome(job: &Job) -> Self {
-        let classes = job.cohort.outcome.kind.classes().len() as u64;
-        Self {
-            classes,
-            // Of a survival time: the events.
-            class_counts: match job.cohort.outcome.kind {
-                OutcomeKind::Survival { .. } => 1,
-                _ => classes,
-            },
-            rows: 0,
-            rank: 0,
-            moments: 0,
-        }
-    }
-}
-
-impl Sizes {
-    /// Those of the outcome, and of the rows and moments of all features.
-    pub(crate) fn of_features(job: &Job) -> Self {
-        let mut sizes = Self::of_outcome(job);
-        for feature in &job.cohort.features {
-            // Count, sum, sum of squares and missing of a number; the levels and missing of a category.
-            let moments = match &feature.kind {
-                FeatureKind::Categorical { levels } => levels.len() as u64 + 1,
-                FeatureKind::Numeric { .. }
-                | FeatureKind::Ordinal { .. }
-                | FeatureKind::Binary { .. }
-                | FeatureKind::Age { .. } => 4,
-            };
-            sizes.rows += feature.rows_at_most();
-            sizes.moments += moments;
-        }
-        sizes
-    }
-}
-
 /// The answer to the first exchange.
-pub(crate) fn description(sizes: &Sizes) -> MessageKind {
+pub(crate) fn description() -> MessageKind {
     MessageKind {
         kind: "description",
         purpose: "says that the cohort fits, how many patients it has, and whether it learns and judges by folds in a \
                   validation in which it need not",
-        shape: match sizes.class_counts {
-            0 => "4 counts".to_owned(),
-            classes => format!("4 counts and {classes} class counts"),
-        },
-        rule: "patients_min, class_patients_min",
-        withheld: "no: below a minimum the whole job is refused".to_owned(),
         worst: "The exact number of patients, and of each outcome class. Both are at least the minima; below \
              them the site refuses, which tells that they are below. Of a validation, whether minima and rounds allow it."
             .to_owned(),
@@ -132,58 +72,33 @@ pub(crate) fn description(sizes: &Sizes) -> MessageKind {
 }
 
 /// Moments of every feature.
-pub(crate) fn moments(rules: &Rules, job: &Job, sizes: &Sizes) -> MessageKind {
-    // Beside the features: patients, similar pairs, dissimilar pairs.
-    let numbers = sizes.moments + 3;
+pub(crate) fn moments() -> MessageKind {
     MessageKind {
         kind: "moments",
         purpose: "sums and level counts, from which all sites take one standardisation",
-        shape: format!("{} features, {numbers} numbers", job.cohort.features.len()),
-        rule: "patients_min, cell_min",
-        withheld: match rules.cell_min {
-            1 => "no: cell_min is 1".to_owned(),
-            minimum => format!(
-                "yes: a count of 1 to {} is rounded to 0 or {minimum}; sums over fewer than {} \
-                 values are omitted",
-                minimum - 1,
-                rules.patients_min.max(minimum)
-            ),
-        },
-        worst: format!(
-            "The exact mean and spread of every number, and how many patients have each level or no value; counts \
-             under {} are rounded. Who knows all patients but one can work out that one.",
-            rules.cell_min.max(1)
-        ),
+        worst: "The exact mean and spread of every number, and how many patients have each level or no value, a few among \
+                them. Who knows all patients but one can work out that one."
+            .to_owned(),
         ..of_a_sum()
     }
 }
 
-/// The answer to the preparation; with second moments where they are `pooled`.
-pub(crate) fn prepared(pooled: bool, sizes: &Sizes) -> MessageKind {
-    let rows = sizes.rows;
+/// The answer to the preparation where nothing is pooled.
+pub(crate) fn prepared() -> MessageKind {
     MessageKind {
         kind: "prepared",
-        purpose: if pooled {
-            "second moments of the standardised patients, for the pooled correlation"
-        } else {
-            "says that the site is ready for rounds"
-        },
-        shape: if pooled {
-            format!("{rows} x {rows}")
-        } else {
-            "empty".to_owned()
-        },
-        rule: if pooled {
-            "second_moments"
-        } else {
-            "none: nothing of the cohort"
-        },
-        withheld: "no".to_owned(),
-        worst: if pooled {
-            format!("The second moments X'X: {TOGETHER}.")
-        } else {
-            NOTHING.to_owned()
-        },
+        purpose: "says that the site is ready for rounds",
+        worst: NOTHING.to_owned(),
+        ..of_a_sum()
+    }
+}
+
+/// The answer to the preparation where second moments are pooled.
+pub(crate) fn second_moments() -> MessageKind {
+    MessageKind {
+        kind: "prepared",
+        purpose: "second moments of the standardised patients, for the pooled correlation",
+        worst: format!("The second moments X'X: {TOGETHER}."),
         ..of_a_sum()
     }
 }
@@ -193,13 +108,8 @@ pub(crate) fn correlated() -> MessageKind {
     MessageKind {
         kind: "correlated",
         purpose: "says that the pooled correlation has arrived",
-        shape: "empty".to_owned(),
-        bytes_formula: "0".to_owned(),
-        bytes: 0,
-        times: 1,
-        rule: "none: nothing of the cohort",
-        withheld: "no".to_owned(),
         worst: NOTHING.to_owned(),
+        ..of_a_sum()
     }
 }
 
@@ -218,25 +128,5 @@ pub(crate) fn refusal() -> MessageKind {
              fixed sentence; no value, no count of patients or rows. That a rule says no tells on which side of it the \
              cohort lies: one yes or no a rule."
             .to_owned(),
-    }
-}
-
-/// How wrong predictions are counted.
-pub(crate) fn on_the_grid(rules: &Rules) -> String {
-    match rules.cell_min {
-        1 => "no: cell_min is 1".to_owned(),
-        minimum => format!(
-            "yes: wrong ones are counted in multiples of {minimum}, however many they are, on a grid whose start only the \
-             site knows; tables of fewer than {} patients are omitted",
-            rules.patients_min.max(minimum)
-        ),
-    }
-}
-
-/// Whether a count is withheld, and how.
-pub(crate) fn counts(rules: &Rules, how: &str) -> String {
-    match rules.cell_min {
-        1 => "no: cell_min is 1".to_owned(),
-        _ => format!("yes: {how}"),
     }
 }

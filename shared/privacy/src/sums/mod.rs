@@ -13,4 +13,4 @@ mod words;
 
 pub use masks::{Masks, PAIR_BYTES};
 pub use total::{Tag, Total, TotalWord};
-pub use words::{Number, NumberError, Summand, WORD_BYTES, Words};
+pub use words::{Number, NumberError, Summand, WORD_BYTES, Words, shape};

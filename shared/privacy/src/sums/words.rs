@@ -31,6 +31,20 @@ pub trait Summand {
     fn numbers(&mut self, visit: &mut dyn FnMut(Number<'_>));
 }
 
+/// How many counts and other numbers add up, in words.
+pub fn shape(summand: &mut impl Summand) -> String {
+    let (mut counts, mut others) = (0, 0);
+    summand.numbers(&mut |number| match number {
+        Number::Count(_) => counts += 1,
+        Number::Real(_) | Number::Measure(_) => others += 1,
+    });
+    match (counts, others) {
+        (counts, 0) => format!("{counts} counts"),
+        (0, others) => format!("{others} numbers"),
+        (counts, others) => format!("{counts} counts, {others} numbers"),
+    }
+}
+
 /// Words of 128 bits, added modulo 2^128.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Words(Vec<u128>);

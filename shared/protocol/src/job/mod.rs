@@ -8,7 +8,7 @@ use crate::method::Method;
 use crate::name::SiteName;
 use crate::stage::agreeing::Agreeing;
 use crate::study::{Study, StudyOutcome};
-use privacy::sums::{WORD_BYTES, Words};
+use privacy::sums::{WORD_BYTES, Words, shape};
 use privacy::{Disclosure, JobFacts, Permission};
 use similarity::numeric::precision::Precision;
 use std::collections::BTreeMap;
@@ -37,6 +37,23 @@ pub struct Job {
     pub precision: Precision,
     /// The study that it is of; none of a job that has its sites, its outcome and its features in itself, which no site answers.
     pub study: Option<Arc<Study>>,
+}
+
+/// The largest answer of a kind that is summed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Largest {
+    /// Words of its numbers.
+    pub words: usize,
+    /// How many numbers of which kind.
+    pub shape: String,
+}
+
+impl Largest {
+    /// Bytes of its words.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        (self.words * WORD_BYTES) as u64
+    }
 }
 
 impl Job {
@@ -75,18 +92,21 @@ impl Job {
         self.method.grids(&self.cohort)
     }
 
-    /// Bytes of the largest answer of each kind that is summed, as the words of its numbers leave.
+    /// The largest answer of each kind that is summed, as the words of its numbers leave.
     #[must_use]
-    pub fn summed_bytes(&self) -> BTreeMap<&'static str, u64> {
+    pub fn largest_summed(&self) -> BTreeMap<&'static str, Largest> {
         let described = Agreeing::new(Arc::clone(&self.cohort)).blank();
         let blanks = described
             .into_iter()
             .chain(self.method.largest(&self.cohort));
-        let mut all = BTreeMap::new();
+        let mut all: BTreeMap<_, Largest> = BTreeMap::new();
         for mut blank in blanks {
-            let bytes = (Words::wanted(&mut blank) * WORD_BYTES) as u64;
-            let most = all.entry(blank.kind()).or_insert(0);
-            *most = bytes.max(*most);
+            let words = Words::wanted(&mut blank);
+            let shape = shape(&mut blank);
+            let known = all.get(blank.kind());
+            if known.is_none_or(|known| known.words < words) {
+                all.insert(blank.kind(), Largest { words, shape });
+            }
         }
         all
     }

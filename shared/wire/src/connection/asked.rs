@@ -1,7 +1,7 @@
 //! What may come back on a site's stream: to each question one answer, no larger than the question can need. An answer
 //! to anything else is read and dropped, so that no site decides how much memory the coordinator spends on it.
 
-use protocol::job::Job;
+use protocol::job::{Job, Largest};
 use protocol::limits::MATRIX_ENTRIES_MAX;
 use protocol::message::forest::TREES;
 use protocol::message::{Ask, ToSite};
@@ -23,8 +23,8 @@ pub(crate) struct Asked {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Of the run's job, bytes of the largest answer of each kind that is summed.
-    summed_bytes: BTreeMap<&'static str, u64>,
+    /// Of the run's job.
+    largest_summed: BTreeMap<&'static str, Largest>,
     questions: VecDeque<Question>,
 }
 
@@ -39,8 +39,8 @@ impl State {
     /// Bytes of the parts of an answer at most: what adds up is as long as its words, and of all else trees alone are long.
     fn answer_bytes_max(&self, ask: &Ask) -> u64 {
         let kind = ask.request.answer_kind();
-        let parts = match self.summed_bytes.get(kind) {
-            Some(bytes) => *bytes,
+        let parts = match self.largest_summed.get(kind) {
+            Some(largest) => largest.bytes(),
             None if kind == TREES => TREES_BYTES_MAX,
             None => 0,
         };
@@ -55,7 +55,7 @@ impl Asked {
         match message {
             ToSite::Begin(begin) => {
                 let job = Job::parse(&begin.job).ok();
-                state.summed_bytes = job.map_or_else(BTreeMap::new, |job| job.summed_bytes());
+                state.largest_summed = job.map_or_else(BTreeMap::new, |job| job.largest_summed());
             }
             ToSite::Ask(ask) => {
                 if state.questions.len() >= ASKED_MAX {

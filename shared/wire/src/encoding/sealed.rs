@@ -131,7 +131,7 @@ impl Heard {
     }
 }
 
-fn encoded(answer: Answer) -> Sealed {
+fn encoded(mut answer: Answer) -> Sealed {
     let (kind, shape) = (answer.kind(), answer.shape());
     let (header, parts) = answer.cut();
     Sealed {

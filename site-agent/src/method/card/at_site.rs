@@ -35,8 +35,8 @@ impl AtSite for Tabulator {
         None
     }
 
-    fn explained(settings: &CardSettings, job: &Job, rules: &Rules) -> Told {
-        explain::explained(job, settings, rules)
+    fn explained(settings: &CardSettings, _: &Job, rules: &Rules) -> Told {
+        explain::explained(settings, rules)
     }
 
     fn asks(_: &CardSettings, _: &Job, _: &Path) -> Result<Option<Asks>, Stop> {

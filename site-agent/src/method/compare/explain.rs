@@ -1,13 +1,11 @@
 //! What a job that compares similarities would make this site send.
 
 use crate::explain::kinds::{
-    MessageKind, Sizes, TOGETHER, Told, description, moments, of_a_sum, on_the_grid, prepared,
-    refusal,
+    MessageKind, TOGETHER, Told, description, moments, of_a_sum, prepared, refusal, second_moments,
 };
 use crate::method::forest::explain as forest;
 use crate::method::{regression, unpsl};
 use privacy::{Rules, Steepness};
-use protocol::assessment::{SHARE_BINS, score_bins};
 use protocol::job::Job;
 use protocol::method::compare::settings::CompareSettings;
 
@@ -42,9 +40,11 @@ pub(crate) fn explained(rules: &Rules, job: &Job, settings: &CompareSettings) ->
 }
 
 fn messages(rules: &Rules, job: &Job, settings: &CompareSettings) -> Vec<MessageKind> {
-    let sizes = Sizes::of_features(job);
-    let mut messages = vec![description(&sizes), moments(rules, job, &sizes)];
-    messages.push(prepared(settings.fits_regressions(), &sizes));
+    let mut messages = vec![description(), moments()];
+    messages.push(match settings.fits_regressions() {
+        true => second_moments(),
+        false => prepared(),
+    });
     if settings.learns_metrics() {
         messages.push(unpsl::explain::of_folds(job, &settings.unpsl));
     }
@@ -55,38 +55,15 @@ fn messages(rules: &Rules, job: &Job, settings: &CompareSettings) -> Vec<Message
     if settings.grows_in_common() {
         messages.push(forest::trees(rules, job, &settings.forest));
     }
-    messages.push(comparison(rules, settings, &sizes));
-    messages.push(refusal());
+    messages.extend([comparison(), refusal()]);
     messages
 }
 
-fn comparison(rules: &Rules, settings: &CompareSettings, sizes: &Sizes) -> MessageKind {
-    let families = settings.families.len() as u64;
-    let bins = match sizes.classes {
-        2 => score_bins(settings.neighbours).max(SHARE_BINS) as u64,
-        _ => 0,
-    };
-    let shape = match sizes.classes {
-        0 => "1 sum of errors over a count, and 5 sums of differences".to_owned(),
-        classes => format!(
-            "1 table of {classes} x {classes}, 1 of 2 x {bins} where there are two classes, 1 sum over a count, and 3 counts compared with \
-             the Euclidean distance"
-        ),
-    };
+fn comparison() -> MessageKind {
     MessageKind {
         kind: "comparison",
         purpose: "how well each similarity predicts the site's held-out patients, and beside the Euclidean distance how many it alone, or \
                   that alone, classifies correctly",
-        shape: format!("{families} families, of each {shape}"),
-        rule: "patients_min, cell_min",
-        withheld: match sizes.classes {
-            0 => format!(
-                "sums over fewer than {} patients are omitted",
-                rules.patients_min.max(rules.cell_min)
-            ),
-            _ => on_the_grid(rules)
-                + "; how many patients one rule alone classifies correctly leaves only masked, unless cell_min is 1",
-        },
         worst: "How many patients of each class a fixed list of rules takes for which: rules that all sites' folds fix, and no question \
                 chooses. In a run of sums, over all sites alone."
             .to_owned(),

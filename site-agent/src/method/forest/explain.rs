@@ -1,17 +1,12 @@
 //! What a job of forests would make this site send.
 
-use crate::explain::kinds::{
-    MessageKind, NUMBER_BYTES, Sizes, Told, counts, description, of_a_sum, on_the_grid, refusal,
-};
+use crate::explain::kinds::{MessageKind, NUMBER_BYTES, Told, description, of_a_sum, refusal};
 use privacy::Rules;
-use protocol::assessment::SHARE_BINS;
 use protocol::cohort::OutcomeKind;
 use protocol::job::Job;
 use protocol::limits::NODES_MAX;
 use protocol::method::forest::settings::{CUTS, EVENT_TIMES, ForestScope, ForestSettings};
 
-/// Error rules: the forest's own prediction and that of neighbours.
-const RULES: u64 = 2;
 /// Bytes of a node at most beside its counts: patients, feature, child and threshold.
 const NODE_BYTES: u64 = 24;
 /// What is in the way of reading patients off trees that leave.
@@ -38,21 +33,19 @@ pub(crate) fn explained(rules: &Rules, job: &Job, settings: &ForestSettings) -> 
 }
 
 fn messages(rules: &Rules, job: &Job, settings: &ForestSettings) -> Vec<MessageKind> {
-    let sizes = Sizes::of_outcome(job);
-    let mut messages = vec![description(&sizes)];
+    let mut messages = vec![description()];
     if settings.scope == ForestScope::Federated {
         messages.push(trees(rules, job, settings));
     }
-    messages.push(assessment(rules, job, settings, &sizes));
-    messages.push(refusal());
+    messages.extend([assessment(), refusal()]);
     messages
 }
 
 /// The trees that leave for a common forest.
 pub(crate) fn trees(rules: &Rules, job: &Job, settings: &ForestSettings) -> MessageKind {
-    let sizes = Sizes::of_outcome(job);
     let minimum = rules.terminal_node_min.max(rules.cell_min.max(1));
-    let (terminal, withheld) = match &job.cohort.outcome.kind {
+    let kind = &job.cohort.outcome.kind;
+    let (terminal, withheld) = match kind {
         OutcomeKind::Numeric => (1, format!("no: means over at least {minimum} patients")),
         OutcomeKind::Survival { .. } => (
             3 * (EVENT_TIMES as u64),
@@ -63,7 +56,7 @@ pub(crate) fn trees(rules: &Rules, job: &Job, settings: &ForestSettings) -> Mess
             ),
         ),
         OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } => (
-            sizes.classes,
+            kind.classes().len() as u64,
             format!(
                 "yes: a count of 1 to {} patients of a class is rounded to 0 or {}",
                 rules.cell_min.saturating_sub(1),
@@ -86,8 +79,7 @@ pub(crate) fn trees(rules: &Rules, job: &Job, settings: &ForestSettings) -> Mess
         bytes: node * nodes,
         times: 1,
         rule: "forests, terminal_node_min, cell_min, rounds",
-        withheld: if rules.cell_min == 1 && !matches!(job.cohort.outcome.kind, OutcomeKind::Numeric)
-        {
+        withheld: if rules.cell_min == 1 && !matches!(kind, OutcomeKind::Numeric) {
             "no: cell_min is 1".to_owned()
         } else {
             withheld
@@ -101,35 +93,14 @@ pub(crate) fn trees(rules: &Rules, job: &Job, settings: &ForestSettings) -> Mess
     }
 }
 
-fn assessment(rules: &Rules, job: &Job, settings: &ForestSettings, sizes: &Sizes) -> MessageKind {
-    let features = match settings.importance {
-        true => job.cohort.features.len() as u64,
-        false => 0,
-    };
-    let tables = match sizes.classes {
-        0 => String::new(),
-        2 => format!(", {RULES} tables of 2 x 2, 1 of 2 x {SHARE_BINS}"),
-        classes => format!(", {RULES} tables of {classes} x {classes}"),
-    };
-    let importance = match features {
-        0 => String::new(),
-        features => format!(", {features} x 2 importances"),
-    };
+fn assessment() -> MessageKind {
     MessageKind {
         kind: "assessment",
         purpose: "errors of the forest and of nearest neighbours on the site's patients, and the \
                   importance of every feature",
-        shape: format!("{RULES} x 2 sums{tables}{importance}"),
-        rule: "patients_min, cell_min",
-        withheld: match job.cohort.outcome.kind {
-            OutcomeKind::Numeric => counts(rules, "sums over too few patients are omitted"),
-            _ => on_the_grid(rules),
-        },
-        worst: format!(
-            "How often the forest errs on this site's patients, each count of errors within {} of the truth; and by how \
-             much it errs more when a feature is shuffled, exactly.",
-            rules.cell_min.max(1)
-        ),
+        worst: "How often the forest errs on these patients, and by how much it errs more when a feature is shuffled: exact \
+                counts, of which errors are published in tens."
+            .to_owned(),
         ..of_a_sum()
     }
 }

@@ -35,8 +35,8 @@ impl AtSite for Counter {
         None
     }
 
-    fn explained(settings: &NeighboursSettings, job: &Job, rules: &Rules) -> Told {
-        explain::explained(rules, job, settings)
+    fn explained(_: &NeighboursSettings, _: &Job, rules: &Rules) -> Told {
+        explain::explained(rules)
     }
 
     fn asks(settings: &NeighboursSettings, job: &Job, runs: &Path) -> Result<Option<Asks>, Stop> {

@@ -1,21 +1,12 @@
 //! What a job that asks who is alike would make this site send.
 
-use crate::explain::kinds::{MessageKind, Sizes, Told, description, of_a_sum, refusal};
+use crate::explain::kinds::{MessageKind, Told, description, of_a_sum, refusal};
 use privacy::Rules;
-use protocol::job::Job;
-use protocol::message::neighbours::OctaveGrid;
-use protocol::method::cluster::settings::measured;
-use protocol::method::neighbours::settings::{NeighboursSettings, SHARES, counted};
 
-pub(crate) fn explained(rules: &Rules, job: &Job, settings: &NeighboursSettings) -> Told {
+pub(crate) fn explained(rules: &Rules) -> Told {
     let least = rules.cell_min.max(rules.patients_min);
     Told {
-        messages: vec![
-            description(&Sizes::of_outcome(job)),
-            distances(least),
-            alike(job, settings, least),
-            refusal(),
-        ],
+        messages: vec![description(), distances(least), alike(least), refusal()],
         brake: format!(
             "How much is asked: about {} patients of others over all jobs of a study. Nothing below rests on it.",
             rules.ceilings.queries
@@ -31,14 +22,10 @@ pub(crate) fn explained(rules: &Rules, job: &Job, settings: &NeighboursSettings)
 }
 
 fn distances(least: u64) -> MessageKind {
-    let cells = OctaveGrid::cells() as u64;
     MessageKind {
         kind: "distances",
         purpose: "how far the groups of the site's patients are from each other, from which all sites take the radii within \
                   which patients count as similar",
-        shape: format!("2 + {cells} counts"),
-        rule: "neighbours, cell_min, patients_min, metrics_for_groups",
-        withheld: withheld(least),
         worst: format!(
             "How often two groups of {least} patients or more are so and so far from each other. Nothing of fewer."
         ),
@@ -46,28 +33,14 @@ fn distances(least: u64) -> MessageKind {
     }
 }
 
-fn alike(job: &Job, settings: &NeighboursSettings, least: u64) -> MessageKind {
-    let (classes, sums) = counted(&job.cohort.outcome.kind);
-    let queries = settings.queries.len() as u64;
-    let all = 1 + queries * SHARES.len() as u64;
-    let each = 2 + 2 * (classes + sums) as u64;
-    let features = 2 * measured(&job.cohort) as u64;
+fn alike(least: u64) -> MessageKind {
     MessageKind {
         kind: "alike",
         purpose: "per query: how many of the site's patients are within each radius, their outcomes, and the means of their features",
-        shape: format!("2 + {all} x {each} + {queries} x {features}"),
-        rule: "neighbours, cell_min, patients_min, queries, metrics_for_groups, outcome_epsilon_max",
-        withheld: withheld(least),
         worst: format!(
             "Sums over groups of {least} patients or more, which the site has made without regard to outcomes or questions. Each counts by the \
              share that its mean and variances place within the radius, and its outcomes have noise that is the same in every answer."
         ),
         ..of_a_sum()
     }
-}
-
-fn withheld(least: u64) -> String {
-    format!(
-        "nothing is small: patients are counted by groups of {least} or more; a feature of which fewer of a group have a value is omitted"
-    )
 }

@@ -34,8 +34,8 @@ impl AtSite for Regressor {
         Some(self)
     }
 
-    fn explained(settings: &RegressionSettings, job: &Job, rules: &Rules) -> Told {
-        explain::explained(rules, job, settings)
+    fn explained(settings: &RegressionSettings, job: &Job, _: &Rules) -> Told {
+        explain::explained(job, settings)
     }
 
     fn asks(_: &RegressionSettings, _: &Job, _: &Path) -> Result<Option<Asks>, Stop> {

@@ -1,26 +1,22 @@
 //! What a job of regression would make this site send.
 
 use crate::explain::kinds::{
-    MessageKind, Sizes, TOGETHER, Told, counts, description, moments, of_a_sum, on_the_grid,
-    prepared, refusal,
+    MessageKind, TOGETHER, Told, description, moments, of_a_sum, refusal, second_moments,
 };
-use privacy::{Rules, Steepness};
-use protocol::assessment::SHARE_BINS;
+use privacy::Steepness;
 use protocol::cohort::OutcomeKind;
 use protocol::job::Job;
 use protocol::method::regression::settings::{Baseline, RegressionSettings};
 use similarity::learn::regression::Model;
 use similarity::numeric::precision::Precision;
 
-/// Error rules: the regression's own prediction and that of neighbours.
-const RULES: u64 = 2;
 /// What a common baseline tells beyond that.
 const CELLS: &str = "How many events of all sites each cell of time has, and weighted sums of each feature over the patients followed in \
     it, at least 20 on average, and at most half of them of one site. ";
 
-pub(crate) fn explained(rules: &Rules, job: &Job, settings: &RegressionSettings) -> Told {
+pub(crate) fn explained(job: &Job, settings: &RegressionSettings) -> Told {
     Told {
-        messages: messages(rules, job, settings),
+        messages: messages(job, settings),
         brake: match settings.model(&job.cohort.outcome.kind) {
             Some(Model::Linear) | None => {
                 "Nothing: a linear regression reveals the same at any coefficients.".to_owned()
@@ -50,41 +46,32 @@ fn precision(precision: Precision) -> &'static str {
     }
 }
 
-fn messages(rules: &Rules, job: &Job, settings: &RegressionSettings) -> Vec<MessageKind> {
-    let sizes = Sizes::of_features(job);
+fn messages(job: &Job, settings: &RegressionSettings) -> Vec<MessageKind> {
     let is_cox = matches!(job.cohort.outcome.kind, OutcomeKind::Survival { .. });
-    let mut messages = vec![description(&sizes), moments(rules, job, &sizes)];
-    messages.push(prepared(true, &sizes));
+    let mut messages = vec![description(), moments(), second_moments()];
     messages.extend(counted_cells(settings).filter(|_| is_cox));
-    messages.push(likelihood(job, settings, &sizes));
+    messages.push(likelihood(job, settings));
     if is_cox {
-        messages.push(proportionality(settings, &sizes));
+        messages.push(proportionality());
     }
-    messages.push(assessment(rules, job, &sizes));
-    messages.push(refusal());
+    messages.extend([assessment(), refusal()]);
     messages
 }
 
 /// What the regressions of folds make it send.
 pub(crate) fn of_folds(job: &Job, settings: &RegressionSettings) -> Vec<MessageKind> {
-    let sizes = Sizes::of_features(job);
     let is_cox = matches!(job.cohort.outcome.kind, OutcomeKind::Survival { .. });
     let likelihood = MessageKind {
         times: u64::from(settings.parts) * u64::from(settings.round_limit),
-        ..likelihood(job, settings, &sizes)
+        ..likelihood(job, settings)
     };
     let counted = counted_cells(settings).filter(|_| is_cox);
     counted.into_iter().chain([likelihood]).collect()
 }
 
-fn likelihood(job: &Job, settings: &RegressionSettings, sizes: &Sizes) -> MessageKind {
+fn likelihood(job: &Job, settings: &RegressionSettings) -> MessageKind {
     let is_cox = matches!(job.cohort.outcome.kind, OutcomeKind::Survival { .. });
     let is_common = is_cox && cells(settings) > 0;
-    let before = match is_cox {
-        true => cells(settings),
-        false => 1,
-    };
-    let columns = sizes.rows + before;
     MessageKind {
         kind: "likelihood",
         purpose: match is_common {
@@ -97,15 +84,7 @@ fn likelihood(job: &Job, settings: &RegressionSettings, sizes: &Sizes) -> Messag
                   sums over the sites are used; of a survival time each site has risk sets of its own"
             }
         },
-        shape: format!("3 + {columns} + {columns} x {columns}"),
         times: u64::from(settings.round_limit),
-        rule: "second_moments, rounds, patients_min",
-        withheld: match is_cox {
-            true => "leaves masked alone".to_owned(),
-            false => {
-                "no: it holds no count but those of the patients and of the second class".to_owned()
-            }
-        },
         worst: searched(settings)
             + if is_common { CELLS } else { "" }
             + &format!(
@@ -118,15 +97,11 @@ fn likelihood(job: &Job, settings: &RegressionSettings, sizes: &Sizes) -> Messag
 
 /// What a common baseline makes it send before any feature is fitted.
 fn counted_cells(settings: &RegressionSettings) -> Option<MessageKind> {
-    let cells = Some(cells(settings)).filter(|cells| *cells > 0)?;
-    Some(MessageKind {
+    (cells(settings) > 0).then(|| MessageKind {
         kind: "cells",
         purpose: "without any feature: the events of each cell of time, the time of the patients there, and how many are followed there \
                   on average",
-        shape: format!("3 + {cells} + {cells} x {cells} + {cells}"),
         times: u64::from(settings.parts),
-        rule: "second_moments, rounds, patients_min",
-        withheld: "leaves masked alone".to_owned(),
         worst: format!("How many events each cell of time has: {TOGETHER}."),
         ..of_a_sum()
     })
@@ -150,40 +125,21 @@ fn searched(settings: &RegressionSettings) -> String {
     }
 }
 
-fn proportionality(settings: &RegressionSettings, sizes: &Sizes) -> MessageKind {
-    let columns = cells(settings) + 2 * sizes.rows;
+fn proportionality() -> MessageKind {
     MessageKind {
         kind: "proportionality",
         purpose: "at the coefficients that were found: the same with each feature twice, as it is and times the time of the \
                   event, or of the middle of its cell, from which tests of proportional hazards follow",
-        shape: format!("3 + {columns} + {columns} x {columns}"),
-        rule: "second_moments, rounds, patients_min",
-        withheld: "leaves masked alone".to_owned(),
         worst: format!("How each feature's effect changes with time: {TOGETHER}."),
         ..of_a_sum()
     }
 }
 
-fn assessment(rules: &Rules, job: &Job, sizes: &Sizes) -> MessageKind {
-    let tables = match sizes.classes {
-        0 => String::new(),
-        classes => {
-            format!(", {RULES} tables of {classes} x {classes}, 1 of {classes} x {SHARE_BINS}")
-        }
-    };
+fn assessment() -> MessageKind {
     MessageKind {
         kind: "assessment",
         purpose: "errors of the regression and of nearest neighbours by its distance on the site's patients",
-        shape: format!("{RULES} x 2 sums{tables}"),
-        rule: "patients_min, cell_min",
-        withheld: match job.cohort.outcome.kind {
-            OutcomeKind::Numeric => counts(rules, "sums over too few patients are omitted"),
-            _ => on_the_grid(rules),
-        },
-        worst: format!(
-            "How often the regression errs on this site's patients, each count of errors within {} of the truth.",
-            rules.cell_min.max(1)
-        ),
+        worst: "How often the regression errs on these patients: exact counts, which are published in tens.".to_owned(),
         ..of_a_sum()
     }
 }

@@ -34,8 +34,8 @@ impl AtSite for Learner {
         Some(self)
     }
 
-    fn explained(settings: &UnpslSettings, job: &Job, rules: &Rules) -> Told {
-        explain::explained(rules, job, settings)
+    fn explained(settings: &UnpslSettings, job: &Job, _: &Rules) -> Told {
+        explain::explained(job, settings)
     }
 
     fn asks(_: &UnpslSettings, _: &Job, _: &Path) -> Result<Option<Asks>, Stop> {

@@ -1,24 +1,18 @@
 //! What a job of UnPSL would make this site send.
 
 use crate::explain::kinds::{
-    MessageKind, Sizes, TOGETHER, Told, correlated, description, moments, of_a_sum, on_the_grid,
-    prepared, refusal,
+    MessageKind, TOGETHER, Told, correlated, description, moments, of_a_sum, prepared, refusal,
+    second_moments,
 };
-use privacy::{JUDGED_PATIENTS_MIN, Rules, Steepness};
-use protocol::assessment::score_bins;
+use privacy::{JUDGED_PATIENTS_MIN, Steepness};
 use protocol::job::Job;
-use protocol::method::unpsl::settings::{
-    ConsensusMethod, SelectionSettings, UnpslSettings, sums_each,
-};
+use protocol::method::unpsl::settings::{ConsensusMethod, SelectionSettings, UnpslSettings};
 use similarity::learn::unpsl::{CorrelationScope, JUDGED_STEPS};
 use similarity::numeric::precision::Precision;
 
-/// The neighbour rules that are evaluated: by distance, by inner product, and by the Euclidean distance.
-const NEIGHBOUR_RULES: u64 = 3;
-
-pub(crate) fn explained(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Told {
+pub(crate) fn explained(job: &Job, settings: &UnpslSettings) -> Told {
     Told {
-        messages: messages(rules, job, settings),
+        messages: messages(job, settings),
         brake: format!("{} {}", Steepness::of_metrics(), precision(settings)),
         open: format!(
             "The second moments: the rounds of this job tell a coordinator that lies {TOGETHER}. No noise is \
@@ -51,14 +45,12 @@ fn precision(settings: &UnpslSettings) -> &'static str {
     }
 }
 
-fn messages(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Vec<MessageKind> {
-    let sizes = sizes(job, settings);
-    let pooled = settings.objective.correlation == CorrelationScope::Pooled;
-    let mut messages = vec![description(&sizes), moments(rules, job, &sizes)];
-    messages.push(prepared(pooled, &sizes));
-    if pooled {
-        messages.push(correlated());
-    }
+fn messages(job: &Job, settings: &UnpslSettings) -> Vec<MessageKind> {
+    let mut messages = vec![description(), moments()];
+    messages.extend(match settings.objective.correlation {
+        CorrelationScope::Pooled => vec![second_moments(), correlated()],
+        CorrelationScope::Site => vec![prepared()],
+    });
     let selection = settings.selection.as_ref();
     let validations = selection.map_or(0, SelectionSettings::metrics);
     let folds = settings.validation_rounds();
@@ -68,43 +60,34 @@ fn messages(rules: &Rules, job: &Job, settings: &UnpslSettings) -> Vec<MessageKi
     let fits = all - validations - certificates;
     let together = settings.metrics_together();
     if settings.is_accelerated() {
-        messages.push(derivatives(settings, &sizes, (together, fits)));
-        messages.push(contribution(settings, &sizes, certificates));
+        messages.push(derivatives(job, settings, (together, fits)));
+        messages.push(contribution(settings, certificates));
     } else {
-        let rows = usize::try_from(sizes.rows).unwrap_or(usize::MAX);
-        let leading = settings.leading(rows).min(settings.round_limit);
+        let leading = settings.leading(job.cohort.rows_at_most());
+        let leading = leading.min(settings.round_limit);
         let leading = u64::from(settings.starts) * u64::from(leading);
-        messages.push(contribution(settings, &sizes, fits - folds - leading));
+        messages.push(contribution(settings, fits - folds - leading));
         if folds + leading > 0 {
             let asked = (together, folds + leading);
-            messages.push(derivatives(settings, &sizes, asked));
+            messages.push(derivatives(job, settings, asked));
         }
     }
-    messages.extend(selection.map(|selection| held_out(rules, settings, selection)));
-    messages.push(assessment(rules, settings, &sizes));
-    messages.push(refusal());
+    messages.extend(selection.map(held_out));
+    messages.extend([assessment(), refusal()]);
     messages
 }
 
 /// What the metrics of folds, learnt by themselves, make it send.
 pub(crate) fn of_folds(job: &Job, settings: &UnpslSettings) -> MessageKind {
-    let sizes = sizes(job, settings);
     let folds = u64::from(settings.folds().unwrap_or(1));
-    derivatives(settings, &sizes, (folds, settings.validation_rounds()))
+    derivatives(job, settings, (folds, settings.validation_rounds()))
 }
 
 /// Where so many metrics are learned side by side, and it is sent so often at most.
-fn derivatives(
-    settings: &UnpslSettings,
-    sizes: &Sizes,
-    (together, times): (u64, u64),
-) -> MessageKind {
-    let (rows, rank) = (sizes.rows, sizes.rank);
-    let count = usize::try_from(rows).unwrap_or(usize::MAX);
-    let named = settings.rows_asked(count);
-    let is_wide = named.is_some();
-    let asked = named.map_or(count, |named| named.len());
-    let at_once = settings.metrics_at_once(count, together);
+fn derivatives(job: &Job, settings: &UnpslSettings, (together, times): (u64, u64)) -> MessageKind {
+    let rows = job.cohort.rows_at_most();
+    let is_wide = settings.rows_asked(rows).is_some();
+    let at_once = settings.metrics_at_once(rows, together);
     let has_folds = settings.folds().is_some();
     // Without a choice the folds of a validation ask together with the metric.
     let times = match (&settings.selection, settings.is_accelerated()) {
@@ -113,24 +96,11 @@ fn derivatives(
         }
         _ => times,
     };
-    let shape = match is_wide {
-        false => format!("2 triangles of {rows} rows, and 3 numbers"),
-        true => format!(
-            "2 triangles of those of the {rows} rows that the question names, at most {asked}, {rows} x {rank}, and 3 \
-             numbers; where it names none, the diagonal of the gradient in M, {rows} numbers, and 3 numbers"
-        ),
-    };
     MessageKind {
         kind: "derivatives",
         purpose: "at a metric: the site's objective, its gradient in M = W W', and second moments of its patients \
                   weighted by how undecided their pairs are; the coordinator uses sums over the sites",
-        shape: match at_once {
-            1 => shape,
-            _ => format!("{shape}, for each of up to {at_once} metrics at once"),
-        },
         times,
-        rule: "second_moments, steepness, rounds, patients_min",
-        withheld: "no: it holds no count".to_owned(),
         worst: format!(
             "The second moments X'X{}, that is {TOGETHER}: a coordinator need not even lie. To one that lies and \
              chooses the metric: by steep metrics parts of single patients' records, blurred by the brake steepness and by \
@@ -145,13 +115,7 @@ fn derivatives(
     }
 }
 
-fn contribution(settings: &UnpslSettings, sizes: &Sizes, times: u64) -> MessageKind {
-    let (rows, rank) = (sizes.rows, sizes.rank);
-    // The objective; of a dual that stays here, three inner products as well.
-    let numbers = match settings.consensus {
-        ConsensusMethod::Accelerated => "1 number",
-        ConsensusMethod::Admm => "4 numbers",
-    };
+fn contribution(settings: &UnpslSettings, times: u64) -> MessageKind {
     let purpose = match settings.consensus {
         ConsensusMethod::Accelerated => {
             "the site's own metric W_p of one round of consensus ADMM at the end, by which the metric is certified"
@@ -163,10 +127,7 @@ fn contribution(settings: &UnpslSettings, sizes: &Sizes, times: u64) -> MessageK
     MessageKind {
         kind: "contribution",
         purpose,
-        shape: format!("{rows} x {rank}, and {numbers}"),
         times,
-        rule: "second_moments, steepness, rounds, patients_min",
-        withheld: "no: it holds no count".to_owned(),
         worst: format!(
             "To an honest coordinator: how the common metric would fit this site's patients better, as a whole. To one \
              that lies and chooses the metric: the second moments X'X, that is {TOGETHER}; and by steep metrics parts \
@@ -176,78 +137,26 @@ fn contribution(settings: &UnpslSettings, sizes: &Sizes, times: u64) -> MessageK
     }
 }
 
-fn held_out(rules: &Rules, settings: &UnpslSettings, selection: &SelectionSettings) -> MessageKind {
-    let sums = sums_each(&selection.neighbours, selection.folds, settings.nests());
-    let tables = sums as u64 * selection.metrics();
+fn held_out(selection: &SelectionSettings) -> MessageKind {
     MessageKind {
         kind: "validation",
         purpose: "how many held-out patients of all folds were classified right and wrong, and the log loss of the shares",
-        shape: format!("{tables} tables of 1 x 3"),
         times: selection.metrics(),
-        rule: "patients_min, cell_min, rounds",
-        withheld: on_the_grid(rules),
-        worst: format!(
-            "How many patients a metric of the coordinator's choice classifies wrong, within {} of the truth. Many metrics \
-             narrow down where patients lie.",
-            rules.cell_min.max(1)
-        ),
+        worst: "How many patients a metric of the coordinator's choice classifies wrong. Many metrics narrow down where \
+                patients lie."
+            .to_owned(),
         ..of_a_sum()
     }
 }
 
-fn assessment(rules: &Rules, settings: &UnpslSettings, sizes: &Sizes) -> MessageKind {
-    // The same of held-out patients.
-    let tables = match (sizes.classes, settings.validated_folds()) {
-        (0, _) => 0,
-        (_, 0) => NEIGHBOUR_RULES,
-        (_, _) => 2 * NEIGHBOUR_RULES,
-    };
-    let bins_of = |neighbours: &u32| match sizes.classes {
-        2 => score_bins(*neighbours),
-        _ => 0,
-    };
-    // Whichever number of neighbours is chosen.
-    let bins = match &settings.selection {
-        Some(selection) => selection.neighbours.iter().map(bins_of).max().unwrap_or(0),
-        None => bins_of(&settings.neighbours),
-    };
-    let scores = match bins {
-        0 => String::new(),
-        bins => format!(", {tables} of 2 x {bins}"),
-    };
-    let pairs = match settings.supervision.wants_judgements() && settings.validated_folds() > 0 {
-        true => " and 2 of pairs, 2 x 2, and 1 of 2 x 10",
-        false => " and 1 of pairs, 2 x 2",
-    };
+fn assessment() -> MessageKind {
     MessageKind {
         kind: "assessment",
         purpose: "the objective at the end, and right and wrong predictions of the site's \
                   patients",
-        shape: match tables {
-            0 => "1 number".to_owned(),
-            _ => format!(
-                "1 number, {tables} tables of {0} x {0}{scores}{pairs}",
-                sizes.classes
-            ),
-        },
-        rule: "patients_min, cell_min",
-        withheld: match tables {
-            0 => "no: it holds no count".to_owned(),
-            _ => on_the_grid(rules),
-        },
-        worst: format!(
-            "How well one metric of the coordinator's choice fits: one exact number; and how many patients of each class \
-             are taken for which, and have how many like neighbours, each running total within {} of the truth.",
-            rules.cell_min.max(1)
-        ),
+        worst: "How well one metric of the coordinator's choice fits, and how many patients of each class are taken for \
+                which, and have how many like neighbours: exact numbers, of which counts are published in tens."
+            .to_owned(),
         ..of_a_sum()
-    }
-}
-
-fn sizes(job: &Job, settings: &UnpslSettings) -> Sizes {
-    let sizes = Sizes::of_features(job);
-    Sizes {
-        rank: (settings.objective.rank as u64).min(sizes.rows),
-        ..sizes
     }
 }

@@ -150,24 +150,6 @@ impl Disclosure for Answer {
         }
     }
 
-    fn shape(&self) -> String {
-        match self {
-            Self::Parts(parts) => format!("{} parts", parts.len()),
-            Self::Lots(lots) => format!("{} lots", lots.len()),
-            Self::Counts(counts) => {
-                format!(
-                    "{} groups, {} parts",
-                    counts.groups.len(),
-                    counts.parts.len()
-                )
-            }
-            Self::Sums(sums) => {
-                let of_outcomes: usize = sums.outcomes.iter().map(Vec::len).sum();
-                format!("{} x 2 + {of_outcomes}", sums.features.len())
-            }
-        }
-    }
-
     fn content(&mut self) -> Vec<Content<'_>> {
         vec![Content::Tabulated]
     }

@@ -180,30 +180,6 @@ impl Disclosure for Answer {
         }
     }
 
-    fn shape(&self) -> String {
-        match self {
-            Self::Spread(told) => {
-                let coordinates = told.sums.len();
-                format!("1 + {coordinates} + {coordinates} x {coordinates}")
-            }
-            Self::Sums(told) => {
-                let (rows, coordinates) = told.sums.dim();
-                format!("{rows} x {}", 1 + coordinates)
-            }
-            Self::Agreement(told) => {
-                format!(
-                    "{} outcomes, {} counts",
-                    told.fared.len(),
-                    told.tables.len()
-                )
-            }
-            Self::Marks(told) => {
-                let features = told.first().map_or(0, |one| one.features.len());
-                format!("{} x {features} x 3", told.len())
-            }
-        }
-    }
-
     /// Every count of patients by itself.
     fn content(&mut self) -> Vec<Content<'_>> {
         let counts = match self {

@@ -140,12 +140,6 @@ impl Disclosure for Answer {
         }
     }
 
-    fn shape(&self) -> String {
-        match self {
-            Self::Judged(families) => format!("tables and errors of {} families", families.len()),
-        }
-    }
-
     fn content(&mut self) -> Vec<Content<'_>> {
         match self {
             Self::Judged(families) => {

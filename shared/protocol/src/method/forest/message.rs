@@ -126,12 +126,6 @@ impl Disclosure for Answer {
         }
     }
 
-    fn shape(&self) -> String {
-        match self {
-            Self::Grown(trees) => format!("{} trees, {} nodes", trees.trees.len(), trees.nodes()),
-        }
-    }
-
     fn content(&mut self) -> Vec<Content<'_>> {
         match self {
             Self::Grown(trees) => vec![trees.content()],

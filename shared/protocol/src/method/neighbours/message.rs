@@ -160,17 +160,6 @@ impl Disclosure for Answer {
         }
     }
 
-    fn shape(&self) -> String {
-        match self {
-            Self::Distances(told) => format!("{} counts", told.pairs.len()),
-            Self::Found(told) => {
-                let one = told.everybody.classes.len() + told.everybody.sums.len();
-                let (all, features) = (told.alike.len() + 1, told.features.len());
-                format!("{all} x {}, {features} x 2", 2 + 2 * one)
-            }
-        }
-    }
-
     /// Whole groups, or shares of them that follow from their means.
     fn content(&mut self) -> Vec<Content<'_>> {
         let Groups { groups, patients } = match self {

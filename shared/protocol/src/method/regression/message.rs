@@ -137,18 +137,6 @@ impl Disclosure for Answer {
         }
     }
 
-    fn shape(&self) -> String {
-        match self {
-            Self::Likelihood(sums) | Self::Proportionality(sums) => {
-                format!("3 + {0} + {0} x {0}", sums.gradient.len())
-            }
-            Self::Cells { sums, counted } => {
-                let cells = counted.len();
-                format!("3 + {0} + {0} x {0} + {cells}", sums.gradient.len())
-            }
-        }
-    }
-
     fn content(&mut self) -> Vec<Content<'_>> {
         match self {
             Self::Likelihood(_) | Self::Cells { .. } | Self::Proportionality(_) => {

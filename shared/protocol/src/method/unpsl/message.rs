@@ -400,29 +400,6 @@ impl Disclosure for Answer {
         }
     }
 
-    fn shape(&self) -> String {
-        match self {
-            Self::Derivatives(told) => {
-                let numbers = told.first().map_or(0, |one| one.triangles.ncols());
-                let slope = told.first().and_then(|one| one.slope.as_ref());
-                let slope =
-                    slope.map(|slope| format!(" and {} x {}", slope.nrows(), slope.ncols()));
-                format!(
-                    "{} x 2 x {numbers}{}",
-                    told.len(),
-                    slope.unwrap_or_default()
-                )
-            }
-            Self::Contribution(Contribution { matrix, .. }) => {
-                format!("{} x {}", matrix.nrows(), matrix.ncols())
-            }
-            Self::Validated(candidates) => {
-                let tables: usize = candidates.iter().map(Vec::len).sum();
-                format!("{tables} tables of 1 x 3")
-            }
-        }
-    }
-
     fn content(&mut self) -> Vec<Content<'_>> {
         match self {
             Self::Derivatives(told) => told.iter().map(|_| Content::LocalUpdate).collect(),
