@@ -3,8 +3,8 @@
 //!
 //! # To add a method
 //!
-//! A folder beside `unpsl`, `forest`, `regression`, `neighbours`, `cluster`, `compare` and `card` answers the method's requests, explains its
-//! messages, writes what stays at the site, and says what `room` wants of it; nothing else in this crate names a method.
+//! A folder here answers the method's requests, explains its messages, writes what stays at the site, and says what `room` wants of it;
+//! nothing else in this crate names a method.
 
 mod card;
 mod cluster;

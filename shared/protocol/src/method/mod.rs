@@ -2,9 +2,8 @@
 //!
 //! # To add a method
 //!
-//! A line of the list, and a folder beside `unpsl`, `forest`, `regression`, `neighbours`, `cluster`, `compare` and `card` that holds its
-//! `settings` (a table of the job), its `message`s, the `coordinator`'s stages, and the `model` that it leaves. What each says of itself
-//! is in `room`; nothing else in this crate names a method.
+//! A line of the list, and a folder here that holds its `settings` (a table of the job), its `message`s, the `coordinator`'s stages, and
+//! the `model` that it leaves. What each says of itself is in `room`; nothing else in this crate names a method.
 
 pub mod asking;
 pub mod card;

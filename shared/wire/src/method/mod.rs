@@ -2,9 +2,9 @@
 //!
 //! # To add a method
 //!
-//! A file of `proto/` holds its requests, its answers and what a run of it leaves; a file beside `unpsl`, `forest`, `regression`, `neighbours`, `cluster`,
-//! `compare` and `card` says how each travels ([`Travels`]). The list of `protocol` does the rest; nothing else
-//! in this crate names a method. A list of a kind of its own is one line of `encoding::parts`.
+//! A file of `proto/` holds its requests, its answers and what a run of it leaves; a file here says how each travels ([`Travels`]). The
+//! list of `protocol` does the rest; nothing else in this crate names a method. A list of a kind of its own is one line of
+//! `encoding::parts`.
 
 pub(crate) mod card;
 pub(crate) mod cluster;
