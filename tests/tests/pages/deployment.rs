@@ -7,6 +7,7 @@ use coordinator::config::{CoordinatorConfig, OperatorConfig};
 use kindred_tests::workspace::{files, root, text};
 use privacy::{Limits, Policy};
 use protocol::job::Job;
+use protocol::method::Method;
 use site_agent::config::{Password, Query, SiteConfig, SourceKind, policy};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -236,6 +237,22 @@ fn every_key_of_the_pages_is_one_of_a_job_or_a_study() {
     read(page, wire::jobs::draft(&file));
     let joined = wire::jobs::with_draft(&home.path().join("job.toml"), job);
     read(page, Job::parse(&read(page, joined)));
+}
+
+#[test]
+fn every_method_has_a_page_in_the_list_of_methods_and_in_the_book() {
+    let (list, book) = (text("deploy/jobs/README.md"), text("book/SUMMARY.md"));
+    for name in Method::NAMES {
+        assert!(!text(format!("deploy/jobs/{name}.md")).is_empty(), "{name}");
+        assert!(
+            list.contains(&format!("| [`{name}`]({name}.md) | ")),
+            "{name}"
+        );
+        assert!(
+            book.contains(&format!("](deploy/jobs/{name}.md)")),
+            "{name}"
+        );
+    }
 }
 
 /// The values of a key of a service file, in order.
