@@ -27,10 +27,8 @@ pub fn say_results(result: &RunResult, folder: Option<&Path>) -> Result<(), SayE
 fn lead(result: &RunResult) -> Vec<String> {
     let job = Job::parse_for_one(&result.job).ok();
     let job = job.filter(|_| result.has_model());
-    let chapters = job.and_then(|job| method::chapters(result, &job).ok());
-    chapters.map_or_else(Vec::new, |chapters| {
-        paragraphs(&chapters.answer.into_string())
-    })
+    let answer = job.map(|job| method::answer(result, &job).into_string());
+    answer.map_or_else(Vec::new, |answer| paragraphs(&answer))
 }
 
 /// The text of the paragraphs of `page`.

@@ -42,7 +42,7 @@ pub(crate) fn html(
     let answer = html! {
         (tables::failure(result))
         section.answer aria-label="The answer" {
-            (chapters.answer)
+            (method::answer(result, job))
             @if !job.opens_study() { p { (outcome_of(result, job)) } }
         }
     };

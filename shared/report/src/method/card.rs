@@ -39,13 +39,32 @@ impl Reported for Model {
         }
     }
 
+    fn answer(&self, result: &RunResult, job: &Job, _: &CardSettings) -> Markup {
+        match (&self.table, &job.study) {
+            (Some(table), Some(study)) => answer(result, study, table),
+            _ => super::nothing_learned(),
+        }
+    }
+
     fn chapters(
         &self,
         result: &RunResult,
         job: &Job,
         settings: &CardSettings,
     ) -> Result<Chapters, FigureError> {
-        Ok(chapters(result, job, settings, self))
+        let (Some(table), Some(_)) = (&self.table, &job.study) else {
+            return Ok(super::nothing(result));
+        };
+        Ok(Chapters {
+            glance: html! {
+                @for outcome in 0..settings.outcomes.len() { (of_outcome(settings, table, outcome)) }
+                (how(settings, table))
+            },
+            features: Markup::default(),
+            sites: tables::sites(result),
+            quality: Markup::default(),
+            course: Markup::default(),
+        })
     }
 
     fn files(&self, result: &RunResult, job: &Job) -> Vec<File> {
@@ -82,23 +101,6 @@ fn files(result: &RunResult, job: &Job, model: &Model) -> Vec<File> {
             ),
         ],
         _ => Vec::new(),
-    }
-}
-
-fn chapters(result: &RunResult, job: &Job, settings: &CardSettings, model: &Model) -> Chapters {
-    let (Some(table), Some(study)) = (&model.table, &job.study) else {
-        return super::nothing(result);
-    };
-    Chapters {
-        answer: answer(result, study, table),
-        glance: html! {
-            @for outcome in 0..settings.outcomes.len() { (of_outcome(settings, table, outcome)) }
-            (how(settings, table))
-        },
-        features: Markup::default(),
-        sites: tables::sites(result),
-        quality: Markup::default(),
-        course: Markup::default(),
     }
 }
 

@@ -33,13 +33,32 @@ impl Reported for Model {
         usual_title(job)
     }
 
+    fn answer(&self, result: &RunResult, job: &Job, settings: &ClusterSettings) -> Markup {
+        sentences(&Answer::new(result, job, self), settings)
+    }
+
     fn chapters(
         &self,
         result: &RunResult,
         job: &Job,
         settings: &ClusterSettings,
     ) -> Result<Chapters, FigureError> {
-        chapters(result, job, settings, self)
+        let answer = Answer::new(result, job, self);
+        Ok(Chapters {
+            glance: groups(&answer),
+            features: marks(&answer),
+            sites: tables::sites(result),
+            quality: tried(&answer, settings)?,
+            course: html! {
+                h2 { "How it went" }
+                p {
+                    "Patients were compared by run " (self.run) ". " (self.steps) " questions moved the centres of all divisions together; "
+                    (format!("{:.1}", result.seconds)) " seconds."
+                    @if self.unsettled > 0 { " " (self.unsettled) " divisions still moved at the end." }
+                }
+                p.note { (HOW) }
+            },
+        })
     }
 
     fn files(&self, result: &RunResult, job: &Job) -> Vec<File> {
@@ -82,31 +101,6 @@ fn files(result: &RunResult, job: &Job, model: &Model) -> Vec<File> {
         ("clusters.csv", answer.csv()),
         ("clusters.json", json(&answer)),
     ]
-}
-
-fn chapters(
-    result: &RunResult,
-    job: &Job,
-    settings: &ClusterSettings,
-    model: &Model,
-) -> Result<Chapters, FigureError> {
-    let answer = Answer::new(result, job, model);
-    Ok(Chapters {
-        answer: sentences(&answer, settings),
-        glance: groups(&answer),
-        features: marks(&answer),
-        sites: tables::sites(result),
-        quality: tried(&answer, settings)?,
-        course: html! {
-            h2 { "How it went" }
-            p {
-                "Patients were compared by run " (model.run) ". " (model.steps) " questions moved the centres of all divisions together; "
-                (format!("{:.1}", result.seconds)) " seconds."
-                @if model.unsettled > 0 { " " (model.unsettled) " divisions still moved at the end." }
-            }
-            p.note { (HOW) }
-        },
-    })
 }
 
 /// The answer in words: how many groups there are, each of them, and who is in none.

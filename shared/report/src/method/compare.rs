@@ -102,13 +102,50 @@ impl Reported for Model {
         usual_title(job)
     }
 
+    fn answer(&self, _: &RunResult, job: &Job, _: &CompareSettings) -> Markup {
+        let sentences = worth(job, self)
+            .into_iter()
+            .chain(self.sentences(&job.cohort.outcome.kind));
+        let sentences: Vec<String> = sentences.collect();
+        html! {
+            @if sentences.is_empty() { p.lead { "Nothing was compared: the run ended before." } }
+            @for (place, sentence) in sentences.iter().enumerate() {
+                p class=[(place == 0).then_some("lead")] { (sentence) }
+            }
+        }
+    }
+
     fn chapters(
         &self,
         result: &RunResult,
         job: &Job,
         _: &CompareSettings,
     ) -> Result<Chapters, FigureError> {
-        chapters(result, job, self)
+        let rows = self.rows(&job.cohort.outcome.kind);
+        let (kind, squared) = (Kind::of(job), job.cohort.outcome.squared_unit());
+        Ok(Chapters {
+            glance: html! {
+                (table(self, &rows, (kind, &squared)))
+                (figure(&rows, (kind, &squared))?)
+            },
+            features: Markup::default(),
+            sites: tables::sites(result),
+            quality: Markup::default(),
+            course: html! {
+                h2 { "How it went" }
+                p {
+                    "Each site divided its patients into " (self.folds) " folds by a key of its own, the same in every run. Metrics and regressions \
+                     were learnt by all sites together without each fold; forests, Mahalanobis' covariance and Gower's ranges by each site \
+                     alone. "
+                    @if rows.iter().any(|row| row.family.is_of_common_forest()) {
+                        "The common forest was grown once, by all sites of all their patients: of a patient who is held out only those trees \
+                         of its own site count that have not seen it, about a third, and as large a part of every other site's. "
+                    }
+                    "Standardisation is of all patients: no outcome goes into it. "
+                    (format!("{:.1}", result.seconds)) " seconds."
+                }
+            },
+        })
     }
 
     fn files(&self, _: &RunResult, job: &Job) -> Vec<File> {
@@ -194,44 +231,6 @@ fn majority(model: &Model) -> Option<f64> {
     let tables = model.families.iter();
     let mut tables = tables.filter_map(|one| one.counts.counts.confusion.as_ref());
     scores::majority(tables.next()?)
-}
-
-fn chapters(result: &RunResult, job: &Job, model: &Model) -> Result<Chapters, FigureError> {
-    let sentences = worth(job, model)
-        .into_iter()
-        .chain(model.sentences(&job.cohort.outcome.kind));
-    let sentences: Vec<String> = sentences.collect();
-    let rows = model.rows(&job.cohort.outcome.kind);
-    let (kind, squared) = (Kind::of(job), job.cohort.outcome.squared_unit());
-    Ok(Chapters {
-        answer: html! {
-            @if sentences.is_empty() { p.lead { "Nothing was compared: the run ended before." } }
-            @for (place, sentence) in sentences.iter().enumerate() {
-                p class=[(place == 0).then_some("lead")] { (sentence) }
-            }
-        },
-        glance: html! {
-            (table(model, &rows, (kind, &squared)))
-            (figure(&rows, (kind, &squared))?)
-        },
-        features: Markup::default(),
-        sites: tables::sites(result),
-        quality: Markup::default(),
-        course: html! {
-            h2 { "How it went" }
-            p {
-                "Each site divided its patients into " (model.folds) " folds by a key of its own, the same in every run. Metrics and regressions \
-                 were learnt by all sites together without each fold; forests, Mahalanobis' covariance and Gower's ranges by each site \
-                 alone. "
-                @if rows.iter().any(|row| row.family.is_of_common_forest()) {
-                    "The common forest was grown once, by all sites of all their patients: of a patient who is held out only those trees \
-                     of its own site count that have not seen it, about a third, and as large a part of every other site's. "
-                }
-                "Standardisation is of all patients: no outcome goes into it. "
-                (format!("{:.1}", result.seconds)) " seconds."
-            }
-        },
-    })
 }
 
 /// The figures of the similarity with the largest area, compared with the Euclidean distance and the majority class.

@@ -39,13 +39,29 @@ impl Reported for Model {
         usual_title(job)
     }
 
+    fn answer(&self, result: &RunResult, job: &Job, settings: &ForestSettings) -> Markup {
+        answer(result, job, settings, self)
+    }
+
     fn chapters(
         &self,
         result: &RunResult,
         job: &Job,
-        settings: &ForestSettings,
+        _: &ForestSettings,
     ) -> Result<Chapters, FigureError> {
-        chapters(result, job, settings, self)
+        Ok(Chapters {
+            features: importance(result, job),
+            sites: tables::sites(result),
+            glance: quality::at_a_glance(result, &wording(), Vec::new(), &["forest", "out-of-bag"]),
+            quality: html! {
+                (quality::errors(result, job, ERRORS, rule))
+                (quality::evaluation(result, job, &wording())?)
+            },
+            course: html! {
+                h2 { "How it went" }
+                p { (format!("{:.1}", result.seconds)) " seconds." }
+            },
+        })
     }
 
     fn files(&self, result: &RunResult, job: &Job) -> Vec<File> {
@@ -93,28 +109,6 @@ fn learnt(model: &Model) -> Learnt<'_> {
         trees: &model.trees,
         ..Learnt::default()
     }
-}
-
-fn chapters(
-    result: &RunResult,
-    job: &Job,
-    settings: &ForestSettings,
-    model: &Model,
-) -> Result<Chapters, FigureError> {
-    Ok(Chapters {
-        answer: answer(result, job, settings, model),
-        features: importance(result, job),
-        sites: tables::sites(result),
-        glance: quality::at_a_glance(result, &wording(), Vec::new(), &["forest", "out-of-bag"]),
-        quality: html! {
-            (quality::errors(result, job, ERRORS, rule))
-            (quality::evaluation(result, job, &wording())?)
-        },
-        course: html! {
-            h2 { "How it went" }
-            p { (format!("{:.1}", result.seconds)) " seconds." }
-        },
-    })
 }
 
 /// One row per feature.

@@ -21,10 +21,8 @@ use protocol::result::RunResult;
 use room::Reported;
 use std::io;
 
-/// A method's part of the page, in the page's order.
+/// A method's part of the page behind its answer, in the page's order.
 pub(crate) struct Chapters {
-    /// What was learned, and how sure that is, in a sentence or two.
-    pub(crate) answer: Markup,
     /// How often it is right, at a glance.
     pub(crate) glance: Markup,
     /// What each feature is worth.
@@ -83,6 +81,14 @@ pub(crate) type File = (&'static str, io::Result<Vec<u8>>);
 
 macro_rules! registry {
     ($($Name:ident $room:ident,)*) => {
+        /// The answer of a run, with which its page begins.
+        pub(crate) fn answer(result: &RunResult, job: &Job) -> Markup {
+            match (&result.model, &job.method) {
+                $((Some(Model::$Name(model)), Method::$Name(settings)) => model.answer(result, job, settings),)*
+                (Some(_) | None, _) => nothing_learned(),
+            }
+        }
+
         /// The chapters of a run's page.
         ///
         /// # Errors
@@ -131,10 +137,14 @@ macro_rules! registry {
 
 protocol::methods!(registry);
 
+/// The answer of a run that ended before its method began.
+fn nothing_learned() -> Markup {
+    html! { p.lead { "Nothing was learned: the run ended before its method began." } }
+}
+
 /// A run that ended before its method began.
 fn nothing(result: &RunResult) -> Chapters {
     Chapters {
-        answer: html! { p.lead { "Nothing was learned: the run ended before its method began." } },
         glance: Markup::default(),
         features: Markup::default(),
         sites: tables::sites(result),

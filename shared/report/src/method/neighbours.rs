@@ -20,13 +20,27 @@ impl Reported for Model {
         usual_title(job)
     }
 
+    fn answer(&self, result: &RunResult, job: &Job, _: &NeighboursSettings) -> Markup {
+        sentences(&answer(result, job, self, AskedAbout::default()))
+    }
+
     fn chapters(
         &self,
         result: &RunResult,
         job: &Job,
         _: &NeighboursSettings,
     ) -> Result<Chapters, FigureError> {
-        chapters(result, job, self)
+        let answer = answer(result, job, self, AskedAbout::default());
+        Ok(Chapters {
+            glance: picture(&answer)?,
+            features: profiles(&answer),
+            sites: tables::sites(result),
+            quality: Markup::default(),
+            course: html! {
+                h2 { "How it went" }
+                p { "Patients were compared by run " (self.run) ". " (format!("{:.1}", result.seconds)) " seconds." }
+            },
+        })
     }
 
     fn files(&self, result: &RunResult, job: &Job) -> Vec<File> {
@@ -73,21 +87,6 @@ fn answer(result: &RunResult, job: &Job, model: &Model, of: AskedAbout<'_>) -> A
 fn files(result: &RunResult, job: &Job, model: &Model) -> Vec<File> {
     let answer = answer(result, job, model, AskedAbout::default());
     vec![("alike.csv", answer.csv()), ("alike.json", json(&answer))]
-}
-
-fn chapters(result: &RunResult, job: &Job, model: &Model) -> Result<Chapters, FigureError> {
-    let answer = answer(result, job, model, AskedAbout::default());
-    Ok(Chapters {
-        answer: sentences(&answer),
-        glance: picture(&answer)?,
-        features: profiles(&answer),
-        sites: tables::sites(result),
-        quality: Markup::default(),
-        course: html! {
-            h2 { "How it went" }
-            p { "Patients were compared by run " (model.run) ". " (format!("{:.1}", result.seconds)) " seconds." }
-        },
-    })
 }
 
 fn sentences(answer: &AlikeElsewhere) -> Markup {

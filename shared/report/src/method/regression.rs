@@ -44,13 +44,37 @@ impl Reported for Model {
         usual_title(job)
     }
 
+    fn answer(&self, result: &RunResult, job: &Job, _: &RegressionSettings) -> Markup {
+        answer(result, job, self)
+    }
+
     fn chapters(
         &self,
         result: &RunResult,
         job: &Job,
         settings: &RegressionSettings,
     ) -> Result<Chapters, FigureError> {
-        chapters(result, job, settings, self)
+        Ok(Chapters {
+            glance: quality::at_a_glance(
+                result,
+                &wording(),
+                Vec::new(),
+                &[REGRESSION_RULE, WEIGHTED_RULE],
+            ),
+            features: html! {
+                (effects(job, self)?)
+                (splines::figures(job, self)?)
+                (selection::table(job, self))
+                (table(job, settings, self))
+            },
+            sites: tables::sites(result),
+            quality: html! {
+                (quality::errors(result, job, ERRORS, rule))
+                (quality::evaluation(result, job, &wording())?)
+                (hazards(job, self))
+            },
+            course: course(result, self),
+        })
     }
 
     fn files(&self, _: &RunResult, job: &Job) -> Vec<File> {
@@ -87,36 +111,6 @@ fn learnt(model: &Model) -> Learnt<'_> {
         course: model.course(),
         ..Learnt::default()
     }
-}
-
-fn chapters(
-    result: &RunResult,
-    job: &Job,
-    settings: &RegressionSettings,
-    model: &Model,
-) -> Result<Chapters, FigureError> {
-    Ok(Chapters {
-        answer: answer(result, job, model),
-        glance: quality::at_a_glance(
-            result,
-            &wording(),
-            Vec::new(),
-            &[REGRESSION_RULE, WEIGHTED_RULE],
-        ),
-        features: html! {
-            (effects(job, model)?)
-            (splines::figures(job, model)?)
-            (selection::table(job, model))
-            (table(job, settings, model))
-        },
-        sites: tables::sites(result),
-        quality: html! {
-            (quality::errors(result, job, ERRORS, rule))
-            (quality::evaluation(result, job, &wording())?)
-            (hazards(job, model))
-        },
-        course: course(result, model),
-    })
 }
 
 fn wording() -> Wording {

@@ -4,6 +4,7 @@ use super::{Chapters, File, Said};
 use crate::alike::AskedAbout;
 use crate::figures::FigureError;
 use crate::files::Learnt;
+use maud::Markup;
 use protocol::job::Job;
 use protocol::result::RunResult;
 use serde::Serialize;
@@ -16,7 +17,10 @@ pub(super) trait Reported {
     /// The title of the page.
     fn title(job: &Job) -> String;
 
-    /// The chapters of the page.
+    /// What was learned, and how sure that is: the first paragraphs of the page.
+    fn answer(&self, result: &RunResult, job: &Job, settings: &Self::Settings) -> Markup;
+
+    /// The chapters of the page behind the answer.
     ///
     /// # Errors
     /// [`FigureError`].

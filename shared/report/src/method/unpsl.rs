@@ -31,13 +31,51 @@ impl Reported for Model {
         usual_title(job)
     }
 
+    fn answer(&self, result: &RunResult, job: &Job, _: &UnpslSettings) -> Markup {
+        answer(result, job, self)
+    }
+
     fn chapters(
         &self,
         result: &RunResult,
         job: &Job,
         _: &UnpslSettings,
     ) -> Result<Chapters, FigureError> {
-        chapters(result, job, self)
+        let objective = rounds::objective(&self.rounds)?;
+        let residuals = rounds::residuals(&self.rounds)?;
+        Ok(Chapters {
+            features: features(result, job, self),
+            sites: tables::sites(result),
+            glance: right::glance(result, self),
+            quality: html! {
+                (quality::evaluation(result, job, &right::held_out_wording(result, self))?)
+                (quality::evaluation(result, job, &right::wording(result))?)
+                (selection(self))
+            },
+            course: html! {
+                (course(result, self))
+                (figure(
+                    "Objective by round",
+                    &objective,
+                    "What was minimised, (4.19), at each round's consensus; lower is better.",
+                ))
+                (figure(
+                    match is_admm(self) {
+                        true => "Residuals by round",
+                        false => "What is left, by round",
+                    },
+                    &residuals,
+                    match is_admm(self) {
+                        true => "How far the sites' own metrics are from the common one (primal) and how far that moved (dual), on a \
+                                 logarithmic axis. The run has converged when both are below their tolerances. A site's own metric \
+                                 may be far from the common one until the last rounds: with a weak penalty its problem has distant \
+                                 solutions that are as good.",
+                        false => "What the model of the objective says is left, as a share of it, and how far a proximal gradient \
+                                  step would move the metric, as a share of its norm, on a logarithmic axis.",
+                    },
+                ))
+            },
+        })
     }
 
     fn files(&self, _: &RunResult, job: &Job) -> Vec<File> {
@@ -119,45 +157,6 @@ fn norms(model: &Model) -> Vec<f64> {
         .into_iter()
         .map(|row| row.dot(&row).sqrt())
         .collect()
-}
-
-fn chapters(result: &RunResult, job: &Job, model: &Model) -> Result<Chapters, FigureError> {
-    let objective = rounds::objective(&model.rounds)?;
-    let residuals = rounds::residuals(&model.rounds)?;
-    Ok(Chapters {
-        answer: answer(result, job, model),
-        features: features(result, job, model),
-        sites: tables::sites(result),
-        glance: right::glance(result, model),
-        quality: html! {
-            (quality::evaluation(result, job, &right::held_out_wording(result, model))?)
-            (quality::evaluation(result, job, &right::wording(result))?)
-            (selection(model))
-        },
-        course: html! {
-            (course(result, model))
-            (figure(
-                "Objective by round",
-                &objective,
-                "What was minimised, (4.19), at each round's consensus; lower is better.",
-            ))
-            (figure(
-                match is_admm(model) {
-                    true => "Residuals by round",
-                    false => "What is left, by round",
-                },
-                &residuals,
-                match is_admm(model) {
-                    true => "How far the sites' own metrics are from the common one (primal) and how far that moved (dual), on a \
-                             logarithmic axis. The run has converged when both are below their tolerances. A site's own metric \
-                             may be far from the common one until the last rounds: with a weak penalty its problem has distant \
-                             solutions that are as good.",
-                    false => "What the model of the objective says is left, as a share of it, and how far a proximal gradient \
-                              step would move the metric, as a share of its norm, on a logarithmic axis.",
-                },
-            ))
-        },
-    })
 }
 
 /// Whether the rounds were those of consensus ADMM (or of Algorithm 1), which have residuals.
