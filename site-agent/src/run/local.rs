@@ -252,7 +252,10 @@ impl Conversation {
                             });
                         }
                     },
-                    _ => {}
+                    Action::Send { .. }
+                    | Action::Retell { .. }
+                    | Action::Store(_)
+                    | Action::End(_) => {}
                 }
             }
         }

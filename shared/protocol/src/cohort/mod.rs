@@ -134,6 +134,18 @@ pub enum FeatureKind {
 }
 
 impl FeatureKind {
+    /// The levels of a category, which has a matrix row for each; none of what is a number.
+    #[must_use]
+    pub fn categories(&self) -> Option<&[String]> {
+        match self {
+            Self::Categorical { levels } => Some(levels),
+            Self::Numeric { .. }
+            | Self::Ordinal { .. }
+            | Self::Binary { .. }
+            | Self::Age { .. } => None,
+        }
+    }
+
     /// What its numbers lie between at every site, before a logarithm; none of levels, or where the job does not say.
     #[must_use]
     pub fn range(&self) -> Option<(f64, f64)> {
@@ -201,13 +213,10 @@ impl Feature {
     /// The rows that it has in a matrix, at most: what is constant or said by others has none.
     #[must_use]
     pub fn rows_at_most(&self) -> u64 {
-        let rows = match &self.kind {
-            FeatureKind::Categorical { levels } => levels.len() as u64,
-            FeatureKind::Numeric { .. }
-            | FeatureKind::Ordinal { .. }
-            | FeatureKind::Binary { .. }
-            | FeatureKind::Age { .. } => 1,
-        };
+        let rows = self
+            .kind
+            .categories()
+            .map_or(1, |levels| levels.len() as u64);
         let curved = u64::from(self.spline.saturating_sub(1));
         rows + curved + u64::from(self.impute == Impute::Indicator)
     }

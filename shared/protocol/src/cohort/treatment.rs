@@ -170,11 +170,11 @@ impl Feature {
         );
         standardise::Feature {
             name: self.name.clone(),
-            kind: match &self.kind {
-                FeatureKind::Categorical { levels } => standardise::FeatureKind::Categorical {
-                    levels: levels.clone(),
+            kind: match self.kind.categories() {
+                Some(levels) => standardise::FeatureKind::Categorical {
+                    levels: levels.to_vec(),
                 },
-                _ => standardise::FeatureKind::Numeric,
+                None => standardise::FeatureKind::Numeric,
             },
             treatment: standardise::Treatment {
                 impute: match self.impute {

@@ -7,6 +7,7 @@ use crate::source::Patients;
 use ndarray::Array2;
 use protocol::cohort::OutcomeKind;
 use protocol::message::cluster::{Marking, nearest};
+use protocol::message::neighbours::Noised;
 use protocol::method::cluster::model::Alike;
 use report::{Part, Shares, outcome_sentence, sheet};
 use serde_json::json;
@@ -97,12 +98,15 @@ fn pooled(kind: &OutcomeKind, fared: &Alike) -> Option<f64> {
     let patients = fared.patients;
     match kind {
         OutcomeKind::Numeric => fared.sums.first().map(|sum| sum.sum / patients),
-        OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. }
-            if fared.classes.len() == 2 =>
-        {
-            Some((fared.classes[1].sum / patients).clamp(0.0, 1.0))
+        OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } => {
+            let share = |second: &Noised| (second.sum / patients).clamp(0.0, 1.0);
+            fared
+                .classes
+                .get(1)
+                .map(share)
+                .filter(|_| fared.classes.len() == 2)
         }
-        _ => None,
+        OutcomeKind::Survival { .. } => None,
     }
     .filter(|_| patients > 0.0)
 }

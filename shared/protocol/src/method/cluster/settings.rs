@@ -2,7 +2,7 @@
 
 use super::coordinator::Cluster;
 use super::judging;
-use crate::cohort::{CohortSpecification, FeatureKind, Grids};
+use crate::cohort::{CohortSpecification, Feature, Grids};
 use crate::document::{Section, narrow};
 use crate::failure::Failure;
 use crate::limits::{CLUSTER_COORDINATES_MAX, CLUSTER_SAMPLES_MAX, CLUSTERS_MAX};
@@ -155,16 +155,6 @@ impl MethodSettings for ClusterSettings {
 /// What is released of the features of a cluster: one of each number, one of each level of a category.
 #[must_use]
 pub fn measured(cohort: &CohortSpecification) -> usize {
-    let of_feature = |kind: &FeatureKind| match kind {
-        FeatureKind::Categorical { levels } => levels.len(),
-        FeatureKind::Numeric { .. }
-        | FeatureKind::Ordinal { .. }
-        | FeatureKind::Binary { .. }
-        | FeatureKind::Age { .. } => 1,
-    };
-    cohort
-        .features
-        .iter()
-        .map(|one| of_feature(&one.kind))
-        .sum()
+    let of_feature = |one: &Feature| one.kind.categories().map_or(1, <[String]>::len);
+    cohort.features.iter().map(of_feature).sum()
 }

@@ -65,7 +65,9 @@ impl Compared {
             scores: self.table().scores(),
             figure: match kind {
                 OutcomeKind::Survival { .. } => mean.map(|mean| 1.0 - mean),
-                _ => mean,
+                OutcomeKind::Binary { .. }
+                | OutcomeKind::Categorical { .. }
+                | OutcomeKind::Numeric => mean,
             },
             discordant: self.counts.discordant,
             difference: self.difference().map(|difference| Tested {

@@ -23,11 +23,11 @@ pub fn assemble<'t>(
 /// What a forest of this cohort expects and predicts; `event_times` for survival.
 #[must_use]
 pub fn schema(cohort: &CohortSpecification, event_times: &[f64]) -> Schema {
-    let kind = |kind: &FeatureKind| match kind {
-        FeatureKind::Categorical { levels } => forest::FeatureKind::Categorical {
-            levels: levels.clone(),
+    let kind = |kind: &FeatureKind| match kind.categories() {
+        Some(levels) => forest::FeatureKind::Categorical {
+            levels: levels.to_vec(),
         },
-        _ => forest::FeatureKind::Numeric,
+        None => forest::FeatureKind::Numeric,
     };
     let features = cohort.features.iter().map(|feature| FeatureSchema {
         name: feature.name.clone(),

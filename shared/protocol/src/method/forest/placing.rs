@@ -1,7 +1,7 @@
 //! Where a common forest places patients of elsewhere.
 
 use super::model::CommonForest;
-use crate::cohort::{CohortSpecification, Feature, FeatureKind, Impute, Value};
+use crate::cohort::{CohortSpecification, Feature, Impute, Value};
 use ndarray::Array1;
 use similarity::cohort::{Column, MISSING_LEVEL, Values, take_logarithms};
 use similarity::compare::proximity::places::Places;
@@ -55,18 +55,18 @@ impl<'c> Placer<'c> {
 
 /// A column of one patient, no logarithm taken.
 fn column((feature, value): (&Feature, &Value)) -> Column {
-    let values = match &feature.kind {
-        FeatureKind::Categorical { levels } => {
+    let values = match feature.kind.categories() {
+        Some(levels) => {
             let code = match value {
                 Value::Level(level) => u32::try_from(*level).unwrap_or(MISSING_LEVEL),
                 Value::Number(_) | Value::Missing => MISSING_LEVEL,
             };
             Values::Categorical {
                 codes: Array1::from_elem(1, code),
-                levels: levels.clone(),
+                levels: levels.to_vec(),
             }
         }
-        _ => {
+        None => {
             let number = match value {
                 Value::Number(number) => *number,
                 Value::Level(_) | Value::Missing => f64::NAN,

@@ -55,13 +55,13 @@ fn rows(cohort: &CohortSpecification) -> HashMap<String, (usize, Taken)> {
     let mut rows = HashMap::new();
     for (place, feature) in cohort.features.iter().enumerate() {
         let name = &feature.name;
-        match &feature.kind {
-            FeatureKind::Categorical { levels } => {
+        match feature.kind.categories() {
+            Some(levels) => {
                 for (level, text) in levels.iter().enumerate() {
                     rows.insert(format!("{name}={text}"), (place, Taken::Level(level)));
                 }
             }
-            _ => drop(rows.insert(name.clone(), (place, Taken::Value))),
+            None => drop(rows.insert(name.clone(), (place, Taken::Value))),
         }
         rows.entry(format!("{name}=missing"))
             .or_insert((place, Taken::Missing));
