@@ -142,8 +142,8 @@ mod tests {
             opening: None,
         };
         asked.note(&ToSite::Begin(begin));
-        // A count and one missing, a sum and one of squares; patients, and pairs of them.
-        let moments = 16 * (1 + 2 * 4 + 2);
+        // Five counts, two in a word; and five sums in the unit of the feature, two of all and three between classes.
+        let moments = 16 * (3 + 5 * 4);
         let trees = Request::Forest(forest::Request::Grow(Arc::new(Growing {
             trees: 1,
             edges: Vec::new(),

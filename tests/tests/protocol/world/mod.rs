@@ -25,7 +25,7 @@ pub(crate) use promises::{
 };
 use protocol::cohort::OutcomeKind;
 use protocol::failure::Failure;
-use protocol::job::Job;
+use protocol::job::{Job, Largest};
 use protocol::message::{
     Answer, Ask, Closed, ColumnHistogram, ColumnMoments, Description, Encapsulations, Introduction,
     PairCounts, Reply, Request, SecondMoments, SiteMoments, Summary, ToCoordinator, ToSite,
@@ -41,6 +41,7 @@ use protocol::time::Timestamp;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use similarity::cohort::quantile::Grid;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A method as the sites of the world pretend to carry it out. A value of it is the oracle of one run; whatever it gives
@@ -117,6 +118,8 @@ pub(crate) struct World<P> {
     planted: Planted,
     now: Timestamp,
     job: Job,
+    /// The longest that an answer of each kind may be.
+    largest: BTreeMap<&'static str, Largest>,
     /// None while it takes a step.
     run: Option<Run>,
     sites: Vec<Agent>,
@@ -198,6 +201,7 @@ impl<P: Played> World<P> {
             random: drawn_from(seed ^ 0x5eed),
             faults,
             planted: Planted::Nothing,
+            largest: job.largest_summed(),
             now: Timestamp(1_000),
             sites: agents.collect(),
             run: Some(fresh::<P>(&job)),
@@ -520,6 +524,18 @@ impl<P: Played> World<P> {
         });
     }
 
+    /// An answer with more words than the job says: the coordinator would not read it.
+    fn too_long(&self, record: &Record) -> Option<String> {
+        let covered = |answer: &Answer| match answer {
+            Answer::Covered(covered) => Some((covered.kind, covered.words.as_slice().len())),
+            _ => None,
+        };
+        let mut found = record.answers.iter().flatten().filter_map(covered);
+        let most = |kind: &str| self.largest.get(kind).map_or(0, |most| most.words);
+        let (kind, words) = found.find(|(kind, words)| *words > most(kind))?;
+        Some(format!("{words} words of {kind}, at most {}", most(kind)))
+    }
+
     fn tell(&mut self, event: Event) {
         let run = self.run.take().expect("a run");
         let (run, actions) = run.step(self.now, event);
@@ -528,6 +544,8 @@ impl<P: Played> World<P> {
             match action {
                 Action::Store(closed) => {
                     self.account.stored(&closed.record);
+                    let said = self.too_long(&closed.record);
+                    self.account.complain(said);
                     if let Some(record) = self.account.uncovered.last() {
                         let said = self.oracle.stored(record);
                         self.account.complain(said);
