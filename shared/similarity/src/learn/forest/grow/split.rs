@@ -156,18 +156,8 @@ impl Search {
         };
         let missing = &self.order.missing;
         let patients = ordered.len() + missing.len();
-        for side in [Side::Right, Side::Left] {
-            if side == Side::Left && missing.is_empty() {
-                break;
-            }
-            criterion.clear();
-            let mut left = 0;
-            if side == Side::Left {
-                missing
-                    .iter()
-                    .for_each(|&position| criterion.add(position as usize));
-                left += missing.len();
-            }
+        for &side in sides(missing) {
+            let mut left = begin(criterion, side, missing);
             for member in ordered.iter().take_while(|member| member.code <= cut.below) {
                 criterion.add(member.position as usize);
                 left += 1;
@@ -293,6 +283,25 @@ impl Search {
     }
 }
 
+/// Where missing values are tried: on one side if there are none.
+fn sides(missing: &[u32]) -> &'static [Side] {
+    match missing.is_empty() {
+        true => &[Side::Right],
+        false => &[Side::Right, Side::Left],
+    }
+}
+
+/// Begins with the missing values on a side; gives how many patients are on the left.
+fn begin<C: Criterion>(criterion: &mut C, side: Side, missing: &[u32]) -> usize {
+    criterion.clear();
+    if side == Side::Right {
+        return 0;
+    }
+    let positions = missing.iter();
+    positions.for_each(|position| criterion.add(*position as usize));
+    missing.len()
+}
+
 /// Judges every cut between neighbouring codes, missing values once on the right and once on the left.
 fn scan<C: Criterion>(
     criterion: &mut C,
@@ -308,18 +317,8 @@ fn scan<C: Criterion>(
     let patients = ordered.len() + missing.len();
     let terminal_min = terminal_min.max(1);
     let decided = |side| (!missing.is_empty()).then_some(side);
-    for side in [Side::Right, Side::Left] {
-        if side == Side::Left && missing.is_empty() {
-            break;
-        }
-        criterion.clear();
-        let mut left = 0;
-        if side == Side::Left {
-            missing
-                .iter()
-                .for_each(|&position| criterion.add(position as usize));
-            left = missing.len();
-        }
+    for &side in sides(missing) {
+        let mut left = begin(criterion, side, missing);
         for pair in ordered.windows(2) {
             criterion.add(pair[0].position as usize);
             left += 1;
