@@ -111,6 +111,14 @@ impl Home {
         ran(command.args(arguments))
     }
 
+    /// Simulates `job.toml` on the tables of `data` by `policy.toml`, into `out`.
+    pub fn simulate(&self, options: &[&str]) -> Ran {
+        let mut arguments = vec!["simulate", "job.toml", "--data", "data"];
+        arguments.extend(["--policy", "policy.toml", "--out", "out"]);
+        arguments.extend(options);
+        self.run(&coordinator(), &arguments)
+    }
+
     /// Starts a command whose standard error goes to the file `name`.log.
     pub fn start(&self, name: &str, program: &Path, arguments: &[&str]) -> Process {
         let log = self.join(&format!("{name}.log"));

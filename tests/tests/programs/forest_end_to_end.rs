@@ -52,17 +52,7 @@ const SURVIVAL: &str = "column = \"days\"\nkind = \"survival\"\nevent = \"event\
 fn simulate(home: &Home, job: &str, policy: &str) -> Ran {
     home.write("job.toml", job);
     home.write("policy.toml", policy);
-    let arguments = [
-        "simulate",
-        "job.toml",
-        "--data",
-        "data",
-        "--policy",
-        "policy.toml",
-        "--out",
-        "out",
-    ];
-    home.run(&coordinator(), &arguments)
+    home.simulate(&[])
 }
 
 fn table(path: &Path) -> Vec<Vec<String>> {

@@ -7,7 +7,7 @@
 
 use crate::browser;
 use kindred_tests::exit::{REFUSED, RUN, USAGE};
-use kindred_tests::programs::{Home, Ran, coordinator, site_agent};
+use kindred_tests::programs::{Home, Ran, site_agent};
 use kindred_tests::results::{names, result};
 use kindred_tests::workspace::{real_data, root};
 use serde_json::Value;
@@ -88,18 +88,7 @@ fn features() -> String {
 
 pub(crate) fn simulated(home: &Home, job: &str) -> Ran {
     home.write("job.toml", job);
-    let arguments = [
-        "simulate",
-        "job.toml",
-        "--data",
-        "data",
-        "--policy",
-        "policy.toml",
-        "--out",
-        "out",
-        "--force",
-    ];
-    home.run(&coordinator(), &arguments)
+    home.simulate(&["--force"])
 }
 
 /// A column of numbers of a file of the results; NaN where a cell is empty.

@@ -1,7 +1,7 @@
 //! Promise: every kind of report is read on a desktop and a phone, and the answer is its first words.
 
 use crate::browser;
-use kindred_tests::programs::{Home, coordinator, site_agent};
+use kindred_tests::programs::{Home, site_agent};
 use kindred_tests::samples::demo_of_forests;
 
 const OPEN: &str = "forests = true\n";
@@ -124,17 +124,7 @@ fn every_kind_of_report_is_read_on_every_screen() {
         let home = Home::with_outcome("north=260,south=180,east=120", kind.outcome);
         home.write("job.toml", &(kind.job)());
         home.write("policy.toml", OPEN);
-        let arguments = [
-            "simulate",
-            "job.toml",
-            "--data",
-            "data",
-            "--policy",
-            "policy.toml",
-            "--out",
-            "out",
-        ];
-        home.run(&coordinator(), &arguments).must_succeed();
+        home.simulate(&[]).must_succeed();
         let out = home.join("out");
         let page = std::fs::read_to_string(out.join("report.html")).unwrap();
         check_words(&page, kind.answer);
@@ -177,17 +167,7 @@ fn the_pages_of_one_site_are_read_on_a_phone() {
     let home = Home::with_outcome("north=200,south=120,east=120", "class");
     home.write("job.toml", &metric());
     home.write("policy.toml", OPEN);
-    let arguments = [
-        "simulate",
-        "job.toml",
-        "--data",
-        "data",
-        "--policy",
-        "policy.toml",
-        "--out",
-        "out",
-    ];
-    home.run(&coordinator(), &arguments).must_succeed();
+    home.simulate(&[]).must_succeed();
     let run = home.join("out/sites/north");
     let arguments = [
         "personal",

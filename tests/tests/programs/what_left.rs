@@ -1,7 +1,7 @@
 //! Promise: a result says what left each hospital, message by message, and the hospital's own journal says the same.
 
 use kindred_tests::deployment::Deployment;
-use kindred_tests::programs::{Home, coordinator, site_agent};
+use kindred_tests::programs::{Home, site_agent};
 use kindred_tests::results::result;
 use kindred_tests::samples::{DEMO_JOB, demo_of_forests};
 use serde_json::Value;
@@ -59,17 +59,7 @@ fn what_left_each_hospital_is_what_its_journal_says() {
         let home = Home::with_patients("north=90,south=70,east=60,west=60");
         home.write("job.toml", &job);
         home.write("policy.toml", "forests = true\n");
-        let arguments = [
-            "simulate",
-            "job.toml",
-            "--data",
-            "data",
-            "--policy",
-            "policy.toml",
-            "--out",
-            "out",
-        ];
-        home.run(&coordinator(), &arguments).must_succeed();
+        home.simulate(&[]).must_succeed();
         let out = home.join("out");
         let (result, page) = (
             result(&out),
