@@ -18,7 +18,7 @@ use crate::method;
 use crate::method::room::{MethodAnswer, Question};
 use crate::sums::second_moments;
 pub use begin::{Begin, Warrant};
-pub use checked::{Closed, Encapsulations, Introduction, Record, summed_kind};
+pub use checked::{Closed, Encapsulations, Introduction, Record, summed_kind, summed_kinds};
 use common::Common;
 pub use conversation::{Ask, JournalHead, Reply, ToCoordinator, ToSite, Waiting};
 use disclosed::{column, histogram};

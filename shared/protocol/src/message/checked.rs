@@ -11,7 +11,7 @@ use privacy::{Covered, Notice};
 macro_rules! kinds {
     ($($Name:ident $room:ident,)*) => {
         /// Kinds of message that add up over the sites, whichever method asks.
-        fn summed_kinds() -> impl Iterator<Item = &'static str> {
+        pub fn summed_kinds() -> impl Iterator<Item = &'static str> {
             let common = [DESCRIPTION, MOMENTS, QUANTILES, PREPARED, ASSESSMENT];
             common.into_iter()$(.chain(method::$room::SUMMED_KINDS))*
         }
