@@ -7,7 +7,7 @@ mod support;
 use ndarray::Array2;
 use protocol::failure::Code;
 use std::time::{Duration, Instant, SystemTime};
-use support::{Port, authority, contributed, contribution, coordinator, party, round};
+use support::{Port, authority, begin, contributed, contribution, coordinator, party, round};
 use wire::certificates::{Role, Validity, issue, revoke};
 use wire::{Incoming, Remedy, ServerTls, SiteReceiver, SiteSender, attend};
 
@@ -128,6 +128,7 @@ async fn an_answer_is_kept_once_where_it_was_asked_and_dropped_where_it_was_not(
     }
     let early = tokio::time::timeout(Duration::from_millis(500), from_site.next()).await;
     assert!(early.is_err(), "an answer that nobody asked for was kept");
+    to_site.send(begin(matrix.dim())).unwrap();
     to_site.send(round(matrix.clone())).unwrap();
     for _ in 0..2 {
         to_coordinator
@@ -147,6 +148,7 @@ async fn an_answer_that_is_longer_than_its_question_can_need_ends_the_stream() {
     let dial = port.dial(Role::Site, "north");
     let (to_coordinator, mut from_coordinator) = attend(&dial, "0.1.0").await.unwrap();
     let (to_site, mut from_site) = site(&mut port).await;
+    to_site.send(begin((10, 10))).unwrap();
     to_site.send(round(Array2::zeros((10, 10)))).unwrap();
     let matrix = Array2::zeros((700, 300));
     to_coordinator.send(contribution(matrix)).await.unwrap();

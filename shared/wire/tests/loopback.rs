@@ -17,7 +17,7 @@ use protocol::time::Timestamp;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use support::{Port, authority, contributed, contribution, party, round, run};
+use support::{Port, authority, begin, contributed, contribution, party, round, run};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -57,9 +57,11 @@ async fn a_site_attends_and_matrices_go_both_ways() {
     let (to_site, mut from_site) = site(&mut port).await;
 
     let matrix = Array2::from_shape_fn((700, 300), |(i, j)| i as f64 - 0.5 * j as f64);
-    let ask = round(matrix.clone());
-    to_site.send(ask.clone()).unwrap();
-    assert!(from_coordinator.next().await.unwrap() == ask);
+    let begins = begin(matrix.dim());
+    for message in [begins.clone(), round(matrix.clone())] {
+        to_site.send(message.clone()).unwrap();
+        assert!(from_coordinator.next().await.unwrap() == message);
+    }
     to_coordinator
         .send(contribution(matrix.clone()))
         .await
@@ -68,9 +70,12 @@ async fn a_site_attends_and_matrices_go_both_ways() {
     assert!(contributed(found, matrix.dim()) == matrix);
 
     let traffic = to_site.traffic();
-    let entries = (700 * 300 * 8) as u64;
+    let ToSite::Begin(begun) = begins else {
+        panic!("a run begins");
+    };
+    let entries = (700 * 300 * 8 + begun.job.len()) as u64;
     // A word has twice the bytes of a number.
-    let words = 2 * entries;
+    let words = (700 * 300 * 16) as u64;
     assert!((words..words + 4096).contains(&traffic.bytes_sent));
     assert!((entries..entries + 4096).contains(&traffic.bytes_received));
     assert_eq!(traffic.bytes_sent, from_coordinator.bytes_sent());

@@ -11,7 +11,9 @@ use privacy::{
     Allowed, CohortFacts, Gate, JobFacts, Limits, Notice, Permission, Policy, Released, Rules,
 };
 use protocol::message::unpsl::{Centre, Contribution, Form, Part, Round};
-use protocol::message::{Answer, Ask, Reply, Request, ToCoordinator, ToSite, unpsl};
+use protocol::message::{
+    Answer, Ask, Begin, Reply, Request, ToCoordinator, ToSite, Warrant, unpsl,
+};
 use protocol::name::RunId;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -157,6 +159,23 @@ pub(crate) fn reply(answer: Sealed) -> ToCoordinator<Sealed> {
         exchange: 1,
         journal: None,
         answer,
+    })
+}
+
+/// The beginning of a run whose sites sum metrics of so many rows and columns.
+pub(crate) fn begin((rows, rank): (usize, usize)) -> ToSite {
+    let levels: Vec<String> = (0..rows).map(|level| level.to_string()).collect();
+    let job = format!(
+        "name = 'job'\nmethod = 'unpsl'\nsites = ['north', 'south', 'east']\n\
+         [outcome]\ncolumn = 'y'\nkind = 'binary'\npositive = ['1']\n\
+         [[features]]\nname = 'x'\nkind = 'categorical'\nlevels = {levels:?}\n[unpsl]\nrank = {rank}\n"
+    );
+    ToSite::Begin(Begin {
+        run: run(),
+        job,
+        seed: 1,
+        warrant: Warrant::default(),
+        opening: None,
     })
 }
 
