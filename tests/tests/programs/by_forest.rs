@@ -109,6 +109,11 @@ fn by_a_common_forest_groups_and_who_is_alike_are_what_tables_and_forest_come_to
         "alike",
     ];
     let ran = deployment.job(&asked).must_succeed();
+    // Its folder holds the results of a run now, and is judged before anything is asked.
+    let runs = |deployment: &Deployment| deployment.job(&["list"]).must_succeed().stdout;
+    let known = runs(&deployment);
+    deployment.job(&asked).must_fail(USAGE, &["alike"]);
+    assert_eq!(runs(&deployment), known);
     let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
     let east = SITES.iter().position(|site| *site == "east").unwrap();
     let mut told_of = 0;
