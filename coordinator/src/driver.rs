@@ -401,13 +401,14 @@ impl Driver {
             return;
         };
         progress.times.submitted = Some(shown.submitted);
-        let was = shown.waiting();
+        let waiting = || shown.waiting(|site| self.sites.contains_key(site));
+        let was = waiting();
         shown.progress.send_if_modified(|known| {
             let news = *known != progress;
             *known = progress;
             news
         });
-        if let Some(waiting) = shown.waiting().filter(|now| Some(now) != was.as_ref()) {
+        if let Some(waiting) = waiting().filter(|now| Some(now) != was.as_ref()) {
             self.tell_waiting(&shown.sites, &waiting);
         }
     }

@@ -118,10 +118,12 @@ impl KeptStudy {
 }
 
 impl Shown {
-    /// Who it waits for; none where all are connected.
-    pub(super) fn waiting(&self) -> Option<Waiting> {
+    /// Who it waits for; none where all are connected. At its start a run takes in one connected hospital after the other.
+    pub(super) fn waiting(&self, is_connected: impl Fn(&SiteName) -> bool) -> Option<Waiting> {
         let progress = self.progress.borrow();
-        let away = |site: &&SiteName| progress.away.iter().any(|away| away == site.as_str());
+        let away = |site: &&SiteName| {
+            progress.away.iter().any(|away| away == site.as_str()) && !is_connected(site)
+        };
         let away: Vec<SiteName> = self.sites.iter().filter(away).cloned().collect();
         let waits = progress.ending.is_none() && !away.is_empty();
         waits.then(|| Waiting {
@@ -237,7 +239,8 @@ impl Driver {
     fn waiting(&self, study: &StudyName) -> Vec<Waiting> {
         let shown = self.shown.values();
         let own = shown.filter(|one| one.study.as_ref() == Some(study));
-        own.filter_map(Shown::waiting).collect()
+        let waiting = |one: &Shown| one.waiting(|site| self.sites.contains_key(site));
+        own.filter_map(waiting).collect()
     }
 
     /// Tells the sites of a run who are here that it waits for others.

@@ -386,7 +386,9 @@ pub fn nearest_hint(found: &str, known: &[&str]) -> String {
         .unwrap_or_default()
 }
 
-pub(crate) fn list(names: &[&str]) -> String {
+/// Names as an error lists them.
+#[must_use]
+pub fn list(names: &[&str]) -> String {
     names
         .iter()
         .map(|name| format!("{name:?}"))

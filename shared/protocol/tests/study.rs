@@ -156,6 +156,9 @@ fn a_job_of_a_study_has_its_hospitals_its_outcome_and_its_features() {
 #[test]
 fn a_job_has_nothing_that_its_study_has_not() {
     let replaced = |from: &str, to: &str| job(&JOB.replace(from, to)).unwrap_err();
+    // Whose table it is, is not known then: one mistake is one problem.
+    let misspelt = replaced("method = \"unpsl\"", "method = \"unpls\"");
+    assert_eq!(misspelt.matches("found ").count(), 1, "{misspelt}");
     for (found, wanted) in [
         (
             replaced("disease", "diseases"),

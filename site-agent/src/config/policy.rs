@@ -3,7 +3,8 @@
 use privacy::{
     Allowed, Limits, OUTCOME_EPSILON_WANTED, Permission, Policy, Rules, is_outcome_epsilon,
 };
-use protocol::document::{self, DocumentErrors, Section};
+use protocol::document::{self, DocumentErrors, Section, list, nearest_hint};
+use protocol::method::Method;
 
 /// Reads a policy from a file of its own: the keys of `[policy]`, without its heading.
 ///
@@ -19,7 +20,7 @@ pub fn read(section: &mut Section<'_, '_>) -> Option<Policy> {
     let default = Rules::default();
     let rules = Rules {
         operators: allowed(section, "operators"),
-        methods: allowed(section, "methods"),
+        methods: methods(section),
         permissions: Permission::ALL
             .into_iter()
             .filter(|one| section.or(one.name(), default.permissions.contains(one)))
@@ -45,6 +46,18 @@ fn ceilings(section: &mut Section<'_, '_>, default: &Limits) -> Limits {
     Limits::of(std::array::from_fn(|place| {
         section.or(Limits::CEILINGS[place], default[place])
     }))
+}
+
+/// One that no release has is a mistake, and would close what it should open.
+fn methods(section: &mut Section<'_, '_>) -> Allowed {
+    let known = |method: &&str| *method == "*" || Method::NAMES.contains(method);
+    let methods: Vec<String> = section.or("methods", Vec::new());
+    for method in methods.iter().filter(|method| !known(&method.as_str())) {
+        let near = nearest_hint(method, Method::NAMES);
+        let wanted = format!("one of {}, or \"*\"{near}", list(Method::NAMES));
+        section.problem("methods", &format!("{method:?}"), &wanted);
+    }
+    Allowed::listed(methods)
 }
 
 fn allowed(section: &mut Section<'_, '_>, key: &'static str) -> Allowed {

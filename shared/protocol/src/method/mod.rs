@@ -136,7 +136,12 @@ macro_rules! registry {
                 if !root.has("method") {
                     root.required::<String>("method");
                 }
-                root.choice("method", &[$((stringify!($room), Self::$Name)),*])
+                let named = root.choice("method", &[$((stringify!($room), Self::$Name)),*]);
+                if named.is_none() {
+                    // Which method's table belongs here is not known.
+                    root.pass_over(Method::NAMES);
+                }
+                named
             }
 
             /// Whether it is of all outcomes and features of a study, and so allowed by each.
