@@ -126,6 +126,16 @@ fn every_problem_of_a_policy_is_told_at_once() {
     ] {
         assert!(errors.contains(wanted), "{wanted}\n---\n{errors}");
     }
+    // A method that is misspelt would stay closed.
+    let errors = policy::parse("methods = ['unpls', 'forest']")
+        .unwrap_err()
+        .to_string();
+    assert!(errors.contains("line 1: methods: found \"unpls\", wanted one of \"unpsl\""));
+    assert!(
+        errors.ends_with("or \"*\"; did you mean \"unpsl\"?"),
+        "{errors}"
+    );
+    assert!(policy::parse("methods = ['*']").is_ok());
 }
 
 fn failure() -> Sealed {
@@ -462,11 +472,11 @@ fn an_explanation_shows_every_message_with_its_bytes_and_its_rule() {
         ("prepared", 0, 1),
         ("derivatives", 16 * 6 * 45, 70),
         ("contribution", 16 * 19, 3),
-        ("assessment", 16 * 51, 1),
+        ("assessment", 16 * (51 + 4 * 23), 1),
         ("refusal", 400_000, 1),
     ];
     assert_eq!(told, wanted);
-    let words = 3 + 62 + 70 * 6 * 45 + 3 * 19 + 51;
+    let words = 3 + 62 + 70 * 6 * 45 + 3 * 19 + 51 + 4 * 23;
     assert_eq!(explanation.bytes(), 16 * words);
     let text = explanation.to_string();
     assert!(text.contains("The policy admits it"), "{text}");

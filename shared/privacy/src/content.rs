@@ -31,8 +31,6 @@ pub enum Content<'message> {
     HeldOut(Vec<&'message mut Option<HeldOutVotes>>),
     /// How far predictions of the whole cohort are off.
     Errors(Vec<Errors<'message>>),
-    /// Two rules of prediction beside each other.
-    Paired(Paired<'message>),
     /// The trees of a forest, by their terminal nodes.
     Nodes(Vec<TerminalNode<'message>>),
     /// One round's local update of a model, fitted to the whole cohort.
@@ -51,16 +49,6 @@ pub enum Content<'message> {
     Tabulated,
     /// What a gate has covered; it leaves by the gate that covered it, and by no other.
     Covered,
-}
-
-/// What of two rules' predictions of the same patients differs; a rule sets to none what it withholds.
-pub struct Paired<'message> {
-    /// Patients who are judged, or pairs of them.
-    pub judged: u64,
-    /// Patients that the first alone classifies correctly, those that the second alone does, and all.
-    pub counts: &'message mut Option<[u64; 3]>,
-    /// Sums of what numbers or risks differ by.
-    pub sums: &'message mut Option<[f64; 5]>,
 }
 
 /// What a message costs of the budgets of its run, the least first.
@@ -139,6 +127,10 @@ pub struct Table<'message> {
     pub scores: &'message mut Option<Vec<Vec<u64>>>,
     /// The wrong ones are released in multiples of this; 1 where they are exact.
     pub rounded_to: &'message mut u64,
+    /// Patients who are judged, or pairs of them.
+    pub judged: u64,
+    /// Sums by which it is better than another rule; none where withheld.
+    pub gains: [&'message mut Option<[f64; 5]>; 2],
 }
 
 /// How neighbours' votes serve held-out patients.
@@ -180,7 +172,6 @@ impl Content<'_> {
             | Self::SecondMoments
             | Self::Tables(_)
             | Self::Errors(_)
-            | Self::Paired(_)
             | Self::Tabulated
             | Self::Covered => Cost::Message,
             Self::HeldOut(_) | Self::Nodes(_) | Self::LocalUpdate => Cost::Rounds(1),
@@ -202,7 +193,6 @@ impl Content<'_> {
             | Self::Tables(_)
             | Self::HeldOut(_)
             | Self::Errors(_)
-            | Self::Paired(_)
             | Self::Tabulated
             | Self::Covered => None,
         }

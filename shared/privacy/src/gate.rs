@@ -145,7 +145,6 @@ impl Gate {
                 | Content::Tables(_)
                 | Content::HeldOut(_)
                 | Content::Errors(_)
-                | Content::Paired(_)
                 | Content::Nodes(_)
                 | Content::LocalUpdate
                 | Content::Tabulated
@@ -221,7 +220,6 @@ impl Gate {
             | Content::Tables(_)
             | Content::HeldOut(_)
             | Content::Errors(_)
-            | Content::Paired(_)
             | Content::Tabulated
             | Content::LocalUpdate
             | Content::Groups { .. }

@@ -26,7 +26,7 @@ pub mod sums;
 
 pub use admission::{Admission, JUDGED_PATIENTS_MIN};
 pub use content::{
-    Column, Content, Cost, ErrorSums, Errors, HeldOutVotes, Histogram, Paired, Table, TerminalNode,
+    Column, Content, Cost, ErrorSums, Errors, HeldOutVotes, Histogram, Table, TerminalNode,
 };
 pub use covered::{Covered, Covering};
 pub use facts::{CohortFacts, JobFacts, SoFar, ValidationFacts};

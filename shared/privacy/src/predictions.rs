@@ -2,8 +2,7 @@
 //! how many are judged wrong: else the better a model is, the less would be heard of it.
 
 use crate::border::Border;
-use crate::cells::is_small;
-use crate::content::{Content, ErrorSums, Errors, HeldOutVotes, Paired, Table};
+use crate::content::{Content, ErrorSums, Errors, HeldOutVotes, Table};
 use crate::rule::Rules;
 
 /// Withholds of what is known of all sites together what the default rules demand.
@@ -14,7 +13,6 @@ pub fn publish(contents: Vec<Content<'_>>) {
         match content {
             Content::Tables(tables) => withhold_tables(&rules, border, tables),
             Content::Errors(errors) => withhold_errors(&rules, border, errors),
-            Content::Paired(paired) => publish_paired(&rules, paired),
             Content::HeldOut(counts) => withhold_held_out(&rules, border, counts),
             Content::Cohort { .. }
             | Content::Columns { .. }
@@ -38,7 +36,12 @@ fn withhold_tables(rules: &Rules, border: Border, tables: Vec<Table<'_>>) {
             confusion,
             scores,
             rounded_to,
+            judged,
+            gains,
         } = table;
+        if few(judged) {
+            gains.into_iter().for_each(|sums| *sums = None);
+        }
         *rounded_to = border.step();
         for told in [&mut *confusion, &mut *scores] {
             if told.as_ref().is_some_and(|table| few(sum(table))) {
@@ -66,26 +69,6 @@ fn withhold_held_out(rules: &Rules, border: Border, votes: Vec<&mut Option<HeldO
                 log_loss: own.log_loss,
             })
         });
-    }
-}
-
-/// Omits what is of too few patients. A small count is released as the largest that is small, so that a test of the two is never
-/// surer than the truth; where neither is large, nothing is released.
-fn publish_paired(rules: &Rules, paired: Paired<'_>) {
-    let minimum = rules.cell_min;
-    let told = *paired.counts;
-    let told = told.filter(|[first, second, _]| (*first).max(*second) >= minimum);
-    let told = told.map(|[first, second, all]| {
-        let [first, second] = [first, second].map(|count| match is_small(count, minimum) {
-            true => minimum - 1,
-            false => count,
-        });
-        [first, second, all]
-    });
-    let counts = paired.counts;
-    *counts = told;
-    if paired.judged < rules.patients_min.max(minimum) {
-        (*counts, *paired.sums) = (None, None);
     }
 }
 

@@ -9,8 +9,8 @@ mod support;
 use privacy::sums::{Number, Summand};
 use privacy::{
     Allowed, CohortFacts, Content, Cost, Covered, Disclosure, ErrorSums, Errors, Gate,
-    HeldOutVotes, JobFacts, Limits, Paired, Permission, Policy, Refusal, Rules, SoFar, Table,
-    TerminalNode, publish,
+    HeldOutVotes, JobFacts, Limits, Permission, Policy, Refusal, Rules, SoFar, Table, TerminalNode,
+    publish,
 };
 use std::collections::BTreeSet;
 use support::{cover, cover_again};
@@ -30,8 +30,6 @@ enum Part {
     Groups(u64, u64),
     Clusters(&'static [u64]),
     Tabulated,
-    /// Patients who are judged, who alone is right, and sums.
-    Paired(u64, Option<[u64; 3]>, Option<[f64; 5]>),
 }
 
 /// What a rule of prediction told.
@@ -40,12 +38,16 @@ struct Told {
     confusion: Option<Vec<Vec<u64>>>,
     scores: Option<Vec<Vec<u64>>>,
     rounded_to: u64,
+    judged: u64,
+    gains: [Option<[f64; 5]>; 2],
 }
 
 const NOTHING: Told = Told {
     confusion: None,
     scores: None,
     rounded_to: 10,
+    judged: 9,
+    gains: [None; 2],
 };
 
 #[derive(Clone, Debug, PartialEq)]
@@ -68,6 +70,8 @@ impl Part {
                 confusion: &mut told.confusion,
                 scores: &mut told.scores,
                 rounded_to: &mut told.rounded_to,
+                judged: told.judged,
+                gains: told.gains.each_mut(),
             }]),
             Self::HeldOut(counts) => Content::HeldOut(vec![counts]),
             Self::Errors(sums) => Content::Errors(vec![Errors::Counted(sums)]),
@@ -79,11 +83,6 @@ impl Part {
                 patients: *patients,
             },
             Self::Clusters(counts) => Content::Clusters(counts.to_vec()),
-            Self::Paired(judged, counts, sums) => Content::Paired(Paired {
-                judged: *judged,
-                counts,
-                sums,
-            }),
         }
     }
 }
@@ -111,7 +110,7 @@ impl From<Covered> for Message {
 const PATIENTS: u64 = 100;
 
 /// Every kind of part, with what it costs and needs by itself.
-const PARTS: [(Part, Cost, Option<Permission>); 13] = [
+const PARTS: [(Part, Cost, Option<Permission>); 12] = [
     (Part::Cohort, Cost::Nothing, None),
     (Part::Columns, Cost::Message, None),
     (Part::Histograms, Cost::Message, None),
@@ -123,7 +122,6 @@ const PARTS: [(Part, Cost, Option<Permission>); 13] = [
     ),
     (Part::Tables(NOTHING), Cost::Message, None),
     (Part::Errors(None), Cost::Message, None),
-    (Part::Paired(PATIENTS, None, None), Cost::Message, None),
     (Part::HeldOut(None), Cost::Rounds(1), None),
     (Part::Nodes, Cost::Rounds(1), Some(Permission::Forests)),
     (
@@ -345,6 +343,8 @@ fn what_is_published_of_a_sum_is_withheld_part_by_part() {
             confusion: Some(confusion.map(|row| row.to_vec()).to_vec()),
             scores: Some(scores.map(|row| row.to_vec()).to_vec()),
             rounded_to: 10,
+            judged: confusion.iter().flatten().sum(),
+            gains: [None; 2],
         })
     };
     let mut message = Message(vec![
@@ -379,25 +379,22 @@ fn what_is_published_of_a_sum_is_withheld_part_by_part() {
 }
 
 #[test]
-fn of_two_rules_a_sum_tells_no_count_that_is_small() {
+fn what_few_patients_differ_by_is_not_published() {
     let sums = Some([1.0; 5]);
-    let cases = [
-        ([12, 30, 100], Some([12, 30, 100])),
-        ([2, 30, 100], Some([9, 30, 100])),
-        ([40, 1, 100], Some([40, 9, 100])),
-        // None at all tells of nobody.
-        ([40, 0, 100], Some([40, 0, 100])),
-        ([9, 8, 100], None),
-        ([0, 0, 100], None),
-    ];
-    for (counts, wanted) in cases {
-        let mut part = Part::Paired(PATIENTS, Some(counts), sums);
+    for (judged, wanted) in [(PATIENTS, sums), (9, None)] {
+        let mut part = Part::Tables(Told {
+            judged,
+            gains: [sums; 2],
+            ..NOTHING
+        });
         publish(vec![part.content()]);
-        assert_eq!(part, Part::Paired(PATIENTS, wanted, sums));
+        let wanted = Part::Tables(Told {
+            judged,
+            gains: [wanted; 2],
+            ..NOTHING
+        });
+        assert_eq!(part, wanted);
     }
-    let mut few = Part::Paired(9, Some([9, 0, 9]), sums);
-    publish(vec![few.content()]);
-    assert_eq!(few, Part::Paired(9, None, None));
 }
 
 #[test]

@@ -20,6 +20,7 @@ struct Told {
     confusion: Option<Vec<Vec<u64>>>,
     scores: Option<Vec<Vec<u64>>>,
     rounded_to: u64,
+    gains: [Option<[f64; 5]>; 2],
 }
 
 /// A message with every kind of content, as a test needs it.
@@ -50,6 +51,8 @@ impl Disclosure for Message {
                         confusion: &mut told.confusion,
                         scores: &mut told.scores,
                         rounded_to: &mut told.rounded_to,
+                        judged: 20,
+                        gains: told.gains.each_mut(),
                     })
                     .collect(),
             ),
@@ -73,6 +76,7 @@ fn told(confusion: &[[u64; 2]]) -> Message {
         confusion: Some(confusion.iter().map(|row| row.to_vec()).collect()),
         scores: None,
         rounded_to: 10,
+        gains: [None; 2],
     }])
 }
 

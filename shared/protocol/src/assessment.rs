@@ -1,9 +1,10 @@
 //! How well a model serves the patients of a site: what every method's last exchange gives.
 
-use crate::area::Area;
 use crate::cohort::OutcomeKind;
 use crate::limits::{PUBLISHED_PATIENTS, in_tens};
+use crate::rounded::Figures;
 pub use privacy::ErrorSums;
+use privacy::sums::Number;
 use privacy::{Content, Errors, Table};
 
 /// The kind of message that carries it.
@@ -67,10 +68,24 @@ pub struct EvaluationCounts {
     /// [`VOTES_MAX`] neighbours b is their votes; else bins of equal width, without their lower ends, share 0 to 1. None
     /// where withheld, or where the rule gives no score.
     pub scores: Option<Vec<Vec<u64>>>,
+    /// Of classes Brier's score, summed over the patients; none of a rule without shares, and of what is published.
+    pub loss: Option<f64>,
+    /// By how much the rule is better than the Euclidean distance.
+    pub gains: Gains,
     /// Wrong ones are counted in multiples of this; 1 where the counts are exact.
     pub rounded_to: u64,
-    /// The area under the curve of the exact counts; none where they are not published, or few.
-    pub area: Option<Area>,
+    /// What exact counts and sums come to, as it is published; none where they are exact yet.
+    pub figures: Option<Figures>,
+}
+
+/// By how much a rule is better than the Euclidean distance for the same patients, as `PairedSums` of `similarity::judge::paired`; none of
+/// that distance itself, where nobody compares, and where withheld.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Gains {
+    /// Of two classes: in the area under the curve, within sites.
+    pub areas: Option<[f64; 5]>,
+    /// In Brier's score of classes, squared errors of numbers, or the concordance of survival times within sites.
+    pub errors: Option<[f64; 5]>,
 }
 
 /// The errors of one rule of prediction.
@@ -128,7 +143,46 @@ impl ErrorMeasure {
     }
 }
 
+impl Gains {
+    /// Of nobody: sums where a rule of an outcome of so many classes, 0 without any, is compared.
+    #[must_use]
+    pub fn blank(is_compared: bool, classes: usize) -> Self {
+        let sums = |is_there: bool| (is_compared && is_there).then_some([0.0; 5]);
+        Self {
+            areas: sums(classes == 2),
+            errors: sums(true),
+        }
+    }
+
+    /// Whether there are none of `found` but those that these are.
+    pub(crate) fn has_those_of(&self, found: &Self) -> bool {
+        let both = [(self.areas, found.areas), (self.errors, found.errors)];
+        both.iter()
+            .all(|(own, found)| own.is_some() || found.is_none())
+    }
+}
+
 impl EvaluationCounts {
+    /// Exact counts of a rule, and no sum yet.
+    #[must_use]
+    pub fn new(
+        rule: &str,
+        neighbours: u32,
+        confusion: Option<Vec<Vec<u64>>>,
+        scores: Option<Vec<Vec<u64>>>,
+    ) -> Self {
+        Self {
+            rule: rule.to_owned(),
+            neighbours,
+            confusion,
+            scores,
+            loss: None,
+            gains: Gains::default(),
+            rounded_to: 1,
+            figures: None,
+        }
+    }
+
     /// The score in the middle of bin `bin` of `bins`, or its share of votes.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // bins are few
@@ -153,12 +207,31 @@ impl EvaluationCounts {
         }
     }
 
-    fn content(&mut self) -> Table<'_> {
+    /// What it carries of the `judged` patients, or pairs of them.
+    pub(crate) fn content(&mut self, judged: u64) -> Table<'_> {
         Table {
             confusion: &mut self.confusion,
             scores: &mut self.scores,
             rounded_to: &mut self.rounded_to,
+            judged,
+            gains: [&mut self.gains.areas, &mut self.gains.errors],
         }
+    }
+
+    /// Patients in the table, or pairs of them.
+    pub(crate) fn judged(&self) -> u64 {
+        self.confusion.iter().flatten().flatten().sum()
+    }
+
+    /// Every number that adds up over the sites.
+    pub(crate) fn numbers(&mut self, visit: &mut dyn FnMut(Number<'_>)) {
+        let tables = [&mut self.confusion, &mut self.scores];
+        let cells = tables.into_iter().flatten().flatten().flatten();
+        cells.for_each(|cell| visit(Number::Count(cell)));
+        let gains = [&mut self.gains.areas, &mut self.gains.errors];
+        let sums = gains.into_iter().flatten().flatten();
+        sums.chain(&mut self.loss)
+            .for_each(|sum| visit(Number::Measure(sum)));
     }
 }
 
@@ -175,13 +248,11 @@ impl Assessment {
                 error: 0.0,
             }),
         };
-        let table = |(rule, neighbours): &(&str, u32)| EvaluationCounts {
-            rule: (*rule).to_owned(),
-            neighbours: *neighbours,
-            confusion: Some(vec![vec![0; classes]; classes]),
-            scores: (classes == 2 && *neighbours == 0).then(|| vec![vec![0; SHARE_BINS]; classes]),
-            rounded_to: 1,
-            area: None,
+        let table = |(rule, neighbours): &(&str, u32)| {
+            let confusion = vec![vec![0; classes]; classes];
+            let has_scores = classes == 2 && *neighbours == 0;
+            let scores = has_scores.then(|| vec![vec![0; SHARE_BINS]; classes]);
+            EvaluationCounts::new(rule, *neighbours, Some(confusion), scores)
         };
         Self {
             errors: rules.iter().map(errors).collect(),
@@ -193,11 +264,10 @@ impl Assessment {
         }
     }
 
-    /// Notes the areas of counts that are exact yet.
-    pub(crate) fn note_areas(&mut self) {
-        for table in self.evaluation.iter_mut().chain(&mut self.validation) {
-            table.area = Area::published(table);
-        }
+    /// Makes figures of sums that are exact yet.
+    pub(crate) fn round_figures(&mut self) {
+        let tables = self.evaluation.iter_mut().chain(&mut self.validation);
+        tables.for_each(EvaluationCounts::round_figures);
     }
 
     /// Rounds the published pairs of each kind to tens, of judged pairs either kind may be few: up those that the metric was learnt from, as
@@ -221,6 +291,7 @@ impl Assessment {
     /// What it carries of the cohort.
     pub(crate) fn content(&mut self) -> Vec<Content<'_>> {
         let tables = self.evaluation.iter_mut().chain(&mut self.validation);
+        let tables = tables.map(|table| table.content(table.judged()));
         let errors = self.errors.iter_mut().map(|errors| match errors.measure {
             ErrorMeasure::Squared => Errors::Summed(&mut errors.sums),
             ErrorMeasure::Misclassified | ErrorMeasure::Discordant => {
@@ -228,7 +299,7 @@ impl Assessment {
             }
         });
         vec![
-            Content::Tables(tables.map(EvaluationCounts::content).collect()),
+            Content::Tables(tables.collect()),
             Content::Errors(errors.collect()),
         ]
     }

@@ -150,12 +150,30 @@ pub(crate) fn evaluation(
         )?;
         table(found, (2, bins), most)?;
     }
+    let gains = [counts.gains.areas, counts.gains.errors];
+    gains.iter().flatten().try_for_each(paired)?;
+    let loss = counts.loss.unwrap_or(0.0);
+    #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
+    let is_possible = (0.0..=patients as f64).contains(&loss);
+    ensure(
+        is_possible,
+        "an impossible Brier score",
+        "0 to 1 per patient",
+    )?;
     let wanted = "the step of a grid of counts";
     ensure(
         (1..=COUNT_MAX).contains(&counts.rounded_to),
         "a step",
         wanted,
     )
+}
+
+/// Sums of what two rules differ by.
+fn paired(sums: &[f64; 5]) -> Result<(), Failure> {
+    numbers(sums)?;
+    let [total, _, squares, _, parts] = sums;
+    let are_squares = [total, squares, parts].iter().all(|sum| **sum >= 0.0);
+    ensure(are_squares, "squares below 0", "sums of squares")
 }
 
 /// What a rule says of how far predictions of the `patients` are off, by this measure.

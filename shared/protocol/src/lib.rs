@@ -9,7 +9,6 @@
 //!   <--Reply-- site                                 (exchange::Stage)
 //! ```
 
-pub mod area;
 pub mod assessment;
 mod checks;
 pub mod cohort;
@@ -25,6 +24,7 @@ pub mod opening;
 pub mod progress;
 pub mod replica;
 pub mod result;
+pub mod rounded;
 pub mod run;
 pub mod scores;
 pub mod site;

@@ -1,12 +1,14 @@
 //! What counts say of a model: accuracy, recall, F1, F2 and the area under a curve.
 
-use crate::area::Area;
 use crate::assessment::{
     Assessment, ErrorMeasure, EvaluationCounts, FeatureImportance, PAIRS_RULE, RuleErrors,
 };
 use crate::exchange::count;
 use crate::method::Model;
 use crate::result::RunResult;
+use crate::rounded::{Figures, Rounded};
+pub use similarity::judge::paired::Difference;
+use similarity::judge::paired::PairedSums;
 use similarity::judge::votes::BinaryCounts;
 
 /// Shares of one rule, of one site or pooled.
@@ -28,6 +30,12 @@ pub struct Scores {
     pub within: f64,
     /// The mean over the classes of the share of their patients classed right.
     pub balanced_accuracy: Option<f64>,
+    /// It is off by at most this; none of pairs, which have no bound.
+    pub balanced_within: Option<f64>,
+    /// Brier's score; none of a rule without shares.
+    pub brier: Option<f64>,
+    /// It is off by at most this.
+    pub brier_within: Option<f64>,
     /// Of the diseased, those found; none unless the outcome has two classes.
     pub recall: Option<f64>,
     /// F1 of disease.
@@ -40,8 +48,10 @@ pub struct Scores {
     pub auc_within: Option<f64>,
     /// Its interval of 95 %; none without a table of the patients of both classes.
     pub auc_interval: Option<[f64; 2]>,
-    /// Its standard error.
-    pub auc_error: Option<f64>,
+    /// By how much larger the area is than that of the Euclidean distance, within sites; none where nobody compared the two.
+    pub auc_gain: Option<Difference>,
+    /// By how much lower Brier's score is, likewise.
+    pub brier_gain: Option<Difference>,
 }
 
 /// The counts of one rule over all sites.
@@ -74,11 +84,18 @@ impl PooledTable {
         let binary = binary(table);
         // The wrong ones are off by less than a step.
         let off_by = counts.rounded_to.saturating_sub(1);
-        let exact = || Area::exact(counts).filter(|_| off_by == 0);
-        let area = counts.area.or_else(exact);
+        let exact = match off_by {
+            0 => Figures::exact(counts),
+            _ => Figures::default(),
+        };
+        let Figures {
+            area,
+            balanced,
+            brier,
+        } = counts.figures.unwrap_or(exact);
         // Pairs are published in tens, without a bound.
-        let pairs = counts.scores.as_deref();
-        let pairs = pairs.filter(|_| counts.rule == PAIRS_RULE);
+        let is_of_pairs = counts.rule == PAIRS_RULE;
+        let pairs = counts.scores.as_deref().filter(|_| is_of_pairs);
         let classes = match table.as_slice() {
             [others, own] => Some([others.iter().sum(), own.iter().sum()]),
             _ => None,
@@ -92,7 +109,12 @@ impl PooledTable {
             wrong: wrong(table),
             accuracy: share(patients - wrong(table)),
             within: share(off_by.min(patients)).unwrap_or(0.0),
-            balanced_accuracy: balanced_accuracy(table),
+            balanced_accuracy: balanced
+                .map(|figure| figure.value)
+                .or_else(|| balanced_accuracy(table).filter(|_| is_of_pairs)),
+            balanced_within: balanced.map(|figure| figure.within),
+            brier: brier.map(|figure| figure.value),
+            brier_within: brier.map(|figure| figure.within),
             recall: binary.and_then(|counts| counts.recall()),
             f1: binary.and_then(|counts| counts.f1()),
             f2: binary.and_then(|counts| counts.f2()),
@@ -102,12 +124,16 @@ impl PooledTable {
             auc_within: area.map(|area| area.within),
             auc_interval: area
                 .zip(classes)
-                .map(|(area, classes)| area.interval(classes)),
-            auc_error: area
-                .zip(classes)
-                .map(|(area, classes)| area.standard_error(classes)),
+                .map(|(area, classes): (Rounded, _)| area.interval(classes)),
+            auc_gain: gain(counts.gains.areas),
+            brier_gain: gain(counts.gains.errors),
         })
     }
+}
+
+/// What is paired comes to; none of nobody.
+pub(crate) fn gain(sums: Option<[f64; 5]>) -> Option<Difference> {
+    PairedSums::from(sums?).tested()
 }
 
 /// The scores of one table of counts; none where it was withheld.
@@ -279,7 +305,7 @@ fn wrong(table: &[Vec<u64>]) -> u64 {
 
 /// The mean over the classes of the share that is right; none where a class is empty.
 #[allow(clippy::cast_precision_loss)] // counts of patients are far below 2^52
-fn balanced_accuracy(table: &[Vec<u64>]) -> Option<f64> {
+pub(crate) fn balanced_accuracy(table: &[Vec<u64>]) -> Option<f64> {
     let shares = table.iter().enumerate().map(|(class, row)| {
         let all: u64 = row.iter().sum();
         (all > 0).then(|| row[class] as f64 / all as f64)
@@ -312,12 +338,10 @@ mod tests {
 
     fn counts(rounded_to: u64) -> EvaluationCounts {
         EvaluationCounts {
-            rule: "distance".to_owned(),
-            neighbours: 3,
             confusion: Some(vec![vec![4, 2], vec![1, 3]]),
             scores: Some(vec![vec![3, 1, 2, 0], vec![0, 1, 1, 2]]),
             rounded_to,
-            area: None,
+            ..EvaluationCounts::new("distance", 3, None, None)
         }
     }
 

@@ -4,7 +4,7 @@
 //! that shape before it is covered; the coordinator, and every site that checks it, reads the sum of the words back into
 //! it. Of one site alone, whose answers are not covered, the same words are made, so that the bits of a sum are the same.
 
-use crate::assessment::{Assessment, EvaluationCounts, FeatureImportance, RuleErrors};
+use crate::assessment::{Assessment, EvaluationCounts, FeatureImportance, Gains, RuleErrors};
 use crate::failure::{Code, Failure};
 use crate::message::{
     Answer, BetweenMoments, ColumnHistogram, ColumnMoments, Description, SecondMoments, SiteMoments,
@@ -155,10 +155,7 @@ impl Summand for Assessment {
             .iter_mut()
             .for_each(|one| visit(Number::Real(one)));
         for table in evaluation.iter_mut().chain(validation) {
-            let tables = [&mut table.confusion, &mut table.scores];
-            for row in tables.into_iter().flatten().flatten() {
-                counts(row, visit);
-            }
+            table.numbers(visit);
         }
         for sums in errors.iter_mut().filter_map(|errors| errors.sums.as_mut()) {
             visit(Number::Count(&mut sums.total));
@@ -287,6 +284,8 @@ fn in_shape_of(own: &mut [EvaluationCounts], wanted: &[EvaluationCounts]) -> Vec
         let is_same = |own: &&mut EvaluationCounts| own.rule == wanted.rule;
         let mut told = wanted.clone();
         if let Some(own) = own.iter_mut().find(is_same) {
+            told.loss = wanted.loss.and(own.loss.or(wanted.loss));
+            told.gains = own.gains.in_shape_of(wanted.gains);
             let tables = [
                 (&mut told.confusion, own.confusion.take()),
                 (&mut told.scores, own.scores.take()),
@@ -302,6 +301,17 @@ fn in_shape_of(own: &mut [EvaluationCounts], wanted: &[EvaluationCounts]) -> Vec
         told
     };
     wanted.iter().map(told).collect()
+}
+
+impl Gains {
+    /// Those that are wanted; of nobody where there are none.
+    fn in_shape_of(self, wanted: Self) -> Self {
+        let of = |own: Option<[f64; 5]>, wanted: Option<[f64; 5]>| wanted.and(own.or(wanted));
+        Self {
+            areas: of(self.areas, wanted.areas),
+            errors: of(self.errors, wanted.errors),
+        }
+    }
 }
 
 fn is_alike(one: &[Vec<u64>], other: &[Vec<u64>]) -> bool {

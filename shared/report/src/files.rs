@@ -9,7 +9,7 @@ use protocol::method::asking::Asker;
 use protocol::name::OperatorName;
 use protocol::progress::{Course, Ending};
 use protocol::result::{RunResult, SiteResult};
-use protocol::scores::{self, Judged, PooledErrors, Scores};
+use protocol::scores::{self, Difference, Judged, PooledErrors, Scores};
 use serde::Serialize;
 use std::io;
 
@@ -112,6 +112,32 @@ struct ValidationEntry {
     scores: Vec<ScoresEntry>,
 }
 
+/// A gain with its interval of 95 % and the chance of one so far from 0.
+#[derive(Serialize)]
+struct GainEntry {
+    value: f64,
+    low: f64,
+    high: f64,
+    p: f64,
+}
+
+impl From<Difference> for GainEntry {
+    fn from(gain: Difference) -> Self {
+        let Difference {
+            value,
+            low,
+            high,
+            p,
+        } = gain;
+        Self {
+            value,
+            low,
+            high,
+            p,
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct ScoresEntry {
     rule: String,
@@ -122,10 +148,18 @@ struct ScoresEntry {
     accuracy: Option<f64>,
     within: f64,
     balanced_accuracy: Option<f64>,
+    balanced_within: Option<f64>,
+    brier: Option<f64>,
+    brier_within: Option<f64>,
     auc: Option<f64>,
     auc_within: Option<f64>,
     auc_low: Option<f64>,
     auc_high: Option<f64>,
+    /// By how much better than the Euclidean distance, within hospitals.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    auc_gain: Option<GainEntry>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    brier_gain: Option<GainEntry>,
     recall: Option<f64>,
     f1: Option<f64>,
     f2: Option<f64>,
@@ -285,10 +319,14 @@ fn scores_entry(scores: Scores) -> ScoresEntry {
         accuracy,
         within,
         balanced_accuracy,
+        balanced_within,
+        brier,
+        brier_within,
         auc,
         auc_within,
         auc_interval,
-        auc_error: _,
+        auc_gain,
+        brier_gain,
         recall,
         f1,
         f2,
@@ -302,10 +340,15 @@ fn scores_entry(scores: Scores) -> ScoresEntry {
         accuracy,
         within,
         balanced_accuracy,
+        balanced_within,
+        brier,
+        brier_within,
         auc,
         auc_within,
         auc_low: auc_interval.map(|[low, _]| low),
         auc_high: auc_interval.map(|[_, high]| high),
+        auc_gain: auc_gain.map(GainEntry::from),
+        brier_gain: brier_gain.map(GainEntry::from),
         recall,
         f1,
         f2,

@@ -2,7 +2,7 @@
 
 use crate::words::of_hundred;
 use protocol::cohort::OutcomeSpecification;
-use protocol::scores::{PooledTable, Scores};
+use protocol::scores::{Difference, PooledTable, Scores};
 
 /// A rule, and what its figures are compared with.
 pub(crate) struct Verdict<'v> {
@@ -34,26 +34,22 @@ impl Verdict<'_> {
         let (label, on) = (&self.outcome.label, self.on);
         let other = self.other.and_then(|(name, table)| {
             let scores = table.scores()?;
-            Some((name, scores.auc?, scores))
+            Some((name, scores.auc?))
         });
         let compared = match &other {
-            Some((name, other, _)) => format!("compared with {other:.2} by {name}"),
+            Some((name, other)) => format!("compared with {other:.2} by {name}"),
             None => "where 0.50 is chance".to_owned(),
         };
         let mut sentences = vec![format!(
             "{label}: AUC {area:.2} (95 % CI {low:.2} to {high:.2}) {on}, {compared}."
         )];
-        let follows = match other {
-            Some((name, other, of_other)) => match (area - other).abs() > chance(scores, &of_other)
-            {
-                true if area > other => format!("It is better than {name}."),
-                true => format!("It does not help: {name} is better."),
-                false => format!("With these patients the difference from {name} may be chance."),
-            },
-            None if low > 0.5 => "That is better than chance.".to_owned(),
-            None => "With these patients it may be no better than chance.".to_owned(),
-        };
-        sentences.extend(self.concludes.then_some(follows));
+        sentences.extend(match self.other {
+            Some((name, _)) => self.gained("AUC", name, scores.auc_gain),
+            None => self.concludes.then(|| match low > 0.5 {
+                true => "That is better than chance.".to_owned(),
+                false => "With these patients it may be no better than chance.".to_owned(),
+            }),
+        });
         sentences
     }
 
@@ -64,7 +60,24 @@ impl Verdict<'_> {
             let (share, chance) = (of_hundred(share), of_hundred(chance));
             format!("{label}: balanced accuracy {share} {on}, where {chance} is chance.")
         });
-        balanced.into_iter().collect()
+        let other = self.other.map(|(name, _)| name);
+        let gained = other.and_then(|name| self.gained("Brier score", name, scores.brier_gain));
+        balanced.into_iter().chain(gained).collect()
+    }
+
+    /// What the paired test says, with the gain; nothing where nothing may follow.
+    fn gained(&self, figure: &str, name: &str, gain: Option<Difference>) -> Option<String> {
+        let Difference {
+            value, low, high, ..
+        } = gain.filter(|_| self.concludes)?;
+        let follows = match (low > 0.0, high < 0.0) {
+            (true, _) => format!("It is better than {name}"),
+            (_, true) => format!("It does not help: {name} is better"),
+            _ => format!("With these patients the difference from {name} may be chance"),
+        };
+        Some(format!(
+            "{follows}: within hospitals the {figure} gains {value:+.3} (95 % CI {low:+.3} to {high:+.3})."
+        ))
     }
 
     /// The accuracy, and whether naming one class for everybody is right more often.
@@ -85,16 +98,4 @@ impl Verdict<'_> {
             ),
         })
     }
-}
-
-/// What two areas may differ by if only chance and rounding do. Both err alike, being of the same patients: without their joint counts
-/// this sees fewer differences.
-fn chance(one: &Scores, other: &Scores) -> f64 {
-    let [(error, within), (of_other, within_other)] = [one, other].map(|scores| {
-        (
-            scores.auc_error.unwrap_or(1.0),
-            scores.auc_within.unwrap_or(1.0),
-        )
-    });
-    1.96 * error.hypot(of_other) + within + within_other
 }

@@ -8,7 +8,7 @@ use crate::encoding::{
 use bytes::Bytes;
 use ndarray::Array2;
 use proptest::prelude::*;
-use protocol::assessment::EvaluationCounts;
+use protocol::assessment::{EvaluationCounts, Gains};
 use protocol::limits::{COUNT_MAX, SITES_MAX};
 use protocol::message::{
     Answer, Ask, ColumnMoments, PairCounts, Reply, Request, ToCoordinator, ToSite,
@@ -17,6 +17,7 @@ use protocol::method::Model;
 use protocol::name::RunId;
 use protocol::progress::{Ending, Times};
 use protocol::result::{PooledFigures, RunResult};
+use protocol::rounded::{Figures, Rounded};
 use std::path::Path;
 
 pub(crate) fn run() -> RunId {
@@ -96,12 +97,29 @@ pub(crate) const PAIRS: PairCounts = PairCounts {
 
 pub(crate) fn evaluation() -> EvaluationCounts {
     EvaluationCounts {
-        rule: "distance".to_owned(),
-        neighbours: 5,
-        confusion: Some(vec![vec![40, 10], vec![11, 39]]),
-        scores: Some(vec![vec![30, 20], vec![10, 40]]),
+        loss: Some(17.5),
+        gains: Gains {
+            areas: Some([2500.0, 125.0, 90.5, 6.5, 250_000.0]),
+            errors: Some([100.0, 4.0, 3.5, 4.0, 100.0]),
+        },
         rounded_to: 10,
-        area: None,
+        figures: Some(Figures {
+            area: Some(Rounded {
+                value: 0.75,
+                within: 0.125,
+            }),
+            balanced: Some(Rounded {
+                value: 0.5,
+                within: 0.25,
+            }),
+            brier: None,
+        }),
+        ..EvaluationCounts::new(
+            "distance",
+            5,
+            Some(vec![vec![40, 10], vec![11, 39]]),
+            Some(vec![vec![30, 20], vec![10, 40]]),
+        )
     }
 }
 

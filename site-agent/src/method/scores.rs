@@ -2,10 +2,11 @@
 
 use ndarray::Array1;
 use protocol::assessment::{
-    Assessment, ErrorMeasure, ErrorSums, EvaluationCounts, RuleErrors, SHARE_BINS, VOTES_MAX,
-    score_bins,
+    Assessment, ErrorMeasure, ErrorSums, EvaluationCounts, Gains, RuleErrors, SHARE_BINS,
+    VOTES_MAX, score_bins,
 };
 use similarity::cohort::Outcome;
+use similarity::judge::paired::{self, PairedSums};
 use similarity::judge::predicted::Predicted;
 
 /// A rule, its neighbours (0 where it has none), and what it predicts.
@@ -31,20 +32,39 @@ pub(crate) fn assessed(
         }
     };
     let table = |(rule, neighbours, predicted): &Ruled<'_>| {
-        Some(EvaluationCounts {
-            rule: (*rule).to_owned(),
-            neighbours: *neighbours,
-            confusion: Some(predicted.confusion(outcome)?),
-            scores: scores.filter(|_| *neighbours == 0).cloned(),
-            rounded_to: 1,
-            area: None,
-        })
+        let confusion = predicted.confusion(outcome)?;
+        let scores = scores.filter(|_| *neighbours == 0).cloned();
+        Some(EvaluationCounts::new(
+            rule,
+            *neighbours,
+            Some(confusion),
+            scores,
+        ))
     };
     Assessment {
         errors: rules.iter().map(errors).collect(),
         evaluation: rules.iter().filter_map(table).collect(),
         ..Assessment::default()
     }
+}
+
+/// By how much the second shares of so many classes are better than the first, a row a patient, empty where one is not judged.
+pub(crate) fn gains_of_classes(
+    first: &[Vec<f64>],
+    second: &[Vec<f64>],
+    (codes, classes): (&Array1<u32>, usize),
+) -> Gains {
+    let areas = || PairedSums::of_areas(first, second, codes);
+    Gains {
+        areas: (classes == 2).then(areas).map(Into::into),
+        errors: Some(PairedSums::of_shares(first, second, codes).into()),
+    }
+}
+
+/// Brier's score, summed over the patients who have shares.
+pub(crate) fn brier(shares: &[Vec<f64>], codes: &Array1<u32>) -> f64 {
+    let known = shares.iter().zip(codes).filter(|(one, _)| !one.is_empty());
+    known.map(|(shares, own)| paired::brier(shares, *own)).sum()
 }
 
 /// What a patient is scored by.

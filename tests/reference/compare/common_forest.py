@@ -44,13 +44,11 @@ def vote(classes):
     return next(one for one in classes if counts[one] == max(counts))
 
 
-def counted(codes, predicted, shares, plain):
+def counted(codes, predicted, shares):
     table = [[int(((codes == i) & (predicted == j)).sum()) for j in (0, 1)] for i in (0, 1)]
-    right, before = predicted == codes, plain == codes
     return {
         "confusion": table,
         "half_squares": float(((shares - codes) ** 2).sum()),
-        "only": [int((before & ~right).sum()), int((right & ~before).sum()), len(codes)],
     }
 
 
@@ -85,11 +83,10 @@ def figures(told):
             by_forest[patient] = numpy.mean([leaf[1] / sum(leaf) for leaf in leaves])
             model = KNeighborsClassifier(NEIGHBOURS, algorithm="brute").fit(z[others], codes[others])
             plain_share[patient] = model.predict_proba(z[[patient]])[0, 1]
-        plain = (plain_share > 0.5).astype(int)
         found[site["site"]] = {
-            "euclidean": {**counted(codes, plain, plain_share, plain), "only": None},
-            "common_forest": counted(codes, near, share, plain),
-            "common_forest_model": counted(codes, (by_forest > 0.5).astype(int), by_forest, plain),
+            "euclidean": counted(codes, (plain_share > 0.5).astype(int), plain_share),
+            "common_forest": counted(codes, near, share),
+            "common_forest_model": counted(codes, (by_forest > 0.5).astype(int), by_forest),
         }
     return {"made_by": f"numpy {numpy.__version__}, scikit-learn {sklearn.__version__}", "sites": found}
 

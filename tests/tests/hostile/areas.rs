@@ -4,8 +4,8 @@
 //! Hospitals and coordinator gain nothing from an area: they receive the exact sum that it is made of.
 
 use privacy::{Content, Table, publish};
-use protocol::area::Area;
 use protocol::assessment::EvaluationCounts;
+use protocol::rounded::{Figures, Rounded};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -18,14 +18,13 @@ type Scores = [Vec<u64>; 2];
 fn counts(scores: &Scores) -> EvaluationCounts {
     let below = |row: &Vec<u64>| row[..3].iter().sum();
     let halves = |row: &Vec<u64>| vec![below(row), row[3..].iter().sum()];
-    EvaluationCounts {
-        rule: "distance".to_owned(),
-        neighbours: NEIGHBOURS,
-        confusion: Some(scores.iter().map(halves).collect()),
-        scores: Some(scores.to_vec()),
-        rounded_to: 1,
-        area: None,
-    }
+    let confusion = scores.iter().map(halves).collect();
+    EvaluationCounts::new(
+        "distance",
+        NEIGHBOURS,
+        Some(confusion),
+        Some(scores.to_vec()),
+    )
 }
 
 /// What a rule of some run makes of so many patients of each class.
@@ -46,11 +45,13 @@ fn drawn(draw: &mut ChaCha8Rng, patients: [u64; 2]) -> Scores {
 /// The table as it is published.
 fn published(scores: &Scores) -> EvaluationCounts {
     let mut counts = counts(scores);
-    counts.area = Area::published(&counts);
+    counts.figures = Some(Figures::published(&counts));
     let table = Table {
         confusion: &mut counts.confusion,
         scores: &mut counts.scores,
         rounded_to: &mut counts.rounded_to,
+        judged: scores.iter().flatten().sum(),
+        gains: [&mut None, &mut None],
     };
     publish(vec![Content::Tables(vec![table])]);
     counts
@@ -79,7 +80,7 @@ fn a_count_is_published_on_one_grid_because_ten_grids_would_give_it_away() {
     for patients in [[20, 300], [130, 170], [400, 340]] {
         let scores = drawn(&mut draw, patients);
         let once = published(&scores);
-        let area = once.area.unwrap();
+        let area = once.figures.unwrap().area.unwrap();
         assert!((area.value - by_pairs(&scores)).abs() <= area.within + 1e-12);
         for count in scores.iter().flatten() {
             let all: u64 = (0..10).map(|seed| by_seed(*count, seed)).sum();
@@ -107,8 +108,9 @@ fn an_area_seldom_says_the_class_of_one_patient_and_never_moves_by_more_than_a_s
             };
             let both = [with(0), with(1)];
             exact += u64::from((by_pairs(&both[0]) - by_pairs(&both[1])).abs() > 1e-12);
-            let [first, second] = both.map(|scores| Area::published(&counts(&scores)).unwrap());
-            let step = |area: Area| 2.0 * area.within;
+            let [first, second] =
+                both.map(|scores| Figures::published(&counts(&scores)).area.unwrap());
+            let step = |area: Rounded| 2.0 * area.within;
             let most = step(first).max(step(second));
             assert!((first.value - second.value).abs() <= most + 1e-12);
             seen += u64::from((first.value - second.value).abs() > 1e-12);
@@ -126,6 +128,6 @@ fn of_fewer_than_twenty_patients_of_a_class_no_area_is_published() {
     let mut draw = ChaCha8Rng::seed_from_u64(9);
     for patients in [[19, 400], [400, 19], [0, 400]] {
         let scores = drawn(&mut draw, patients);
-        assert_eq!(Area::published(&counts(&scores)), None);
+        assert_eq!(Figures::published(&counts(&scores)), Figures::default());
     }
 }

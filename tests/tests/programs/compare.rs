@@ -73,35 +73,53 @@ fn number(of: &Value, name: &str) -> f64 {
         .unwrap_or_else(|| panic!("{name} of {of}"))
 }
 
+/// Both gains of a family are on their grids, and their intervals hold the exact ones; they may be off by `more`.
+fn holds_gains(told: &Value, known: &Value, more: f64) {
+    let gains = [
+        (
+            ["auc_gain", "auc_gain_low", "auc_gain_high"],
+            "area_gain",
+            0.019,
+        ),
+        (["better_by", "low", "high"], "brier_gain", 0.009),
+    ];
+    for (names, exact, step) in gains {
+        let [value, low, high] = names.map(|name| number(told, name));
+        let [wanted, error] = [0, 1].map(|place| known[exact][place].as_f64().unwrap());
+        assert!((value - wanted).abs() <= step / 2.0 + more + 1e-9, "{told}");
+        assert!(((value / step).round() * step - value).abs() < 1e-9);
+        let half = 1.96 * error;
+        assert!(low <= wanted - half + more + 1e-4 && high >= wanted + half - more - 1e-4);
+        // A half step more, and rounding of the error by a quarter of one.
+        assert!(high - low <= 2.0 * (half + step + more), "{told}");
+    }
+}
+
 #[test]
 fn counts_of_every_distance_and_their_test_are_those_of_other_programs_on_the_same_folds() {
     let home = home();
     let families = "families = [\"cosine\", \"mahalanobis\", \"gower\", \"unpsl\", \"forest\"]";
     let found = simulated(&home, &job(families), "out", &["--policy", "open.toml"]);
     let expected: Value = serde_json::from_str(EXPECTED).unwrap();
-    let mut exact = 0;
     for family in ["euclidean", "cosine", "mahalanobis"] {
         let (told, known) = (of_family(&found, family), &expected["families"][family]);
         assert_eq!(told["judged"], expected["patients"]);
-        // What is published of the sum is in tens, and a small count as the most that is small.
+        // The wrong ones of the sum are published in tens.
         let off = (number(told, "accuracy") - number(known, "accuracy")).abs();
         assert!(off <= number(told, "within"), "{family}: {told}");
-        for measure in ["balanced_accuracy", "auc", "brier"] {
+        // Half steps of 2 / 108 over two classes, of 2 / 108, and of 2 / 223.
+        for (measure, half) in [
+            ("balanced_accuracy", 0.005),
+            ("auc", 0.01),
+            ("brier", 0.0045),
+        ] {
             let apart = number(told, measure) - number(known, measure);
-            assert!(apart.abs() < 0.06, "{family}, {measure}: {told}");
+            assert!(apart.abs() <= half + 1e-9, "{family}, {measure}: {told}");
         }
         if family != "euclidean" {
-            let only = [0, 1].map(|place| known["only"][place].as_u64().unwrap());
-            let published = only.map(|count| if count == 0 { 0 } else { count.max(9) });
-            assert_eq!(told["only_euclidean"], published[0], "{family}");
-            assert_eq!(told["only_this"], published[1], "{family}");
-            if published == only {
-                exact += 1;
-                assert!((number(told, "p") / number(known, "p") - 1.0).abs() < 1e-8);
-            }
+            holds_gains(told, known, 0.0);
         }
     }
-    assert!(exact > 0, "no test is of counts as they are");
     assert_eq!(found["families"].as_array().unwrap().len(), 6);
 }
 
@@ -116,21 +134,13 @@ fn of_sums_the_regression_of_each_fold_is_that_of_all_sites_and_small_counts_are
     let learned = ["regression", "anchored", "regression_model"];
     for family in ["cosine", "mahalanobis"].into_iter().chain(learned) {
         let (told, known) = (of_family(&found, family), &expected["families"][family]);
-        for (place, alone) in ["only_euclidean", "only_this"].into_iter().enumerate() {
-            let known = known["only"][place].as_u64().unwrap();
-            // One patient on the border of a vote may fall either way: two programs stop a little before the same maximum.
-            let off = told[alone].as_u64().unwrap().abs_diff(known);
-            assert!(off <= 1, "{family}, {alone}: {told}, {known}");
-        }
+        // One patient on the border of a vote may fall either way: two programs stop a little before the same maximum.
+        holds_gains(told, known, 1.0 / 108.0);
         let off = (number(told, "accuracy") - number(known, "accuracy")).abs();
         assert!(off <= number(told, "within") + 0.005, "{family}: {told}");
-        assert!((number(told, "auc") - number(known, "auc")).abs() < 0.06);
+        assert!((number(told, "auc") - number(known, "auc")).abs() < 0.02);
     }
     for entry in found["families"].as_array().unwrap() {
-        for alone in ["only_euclidean", "only_this"] {
-            let count = entry[alone].as_u64().unwrap_or(9);
-            assert!(count == 0 || count >= 9, "{entry}");
-        }
         let judged = number(entry, "judged");
         let wrong = judged * (1.0 - number(entry, "accuracy"));
         assert!(
@@ -139,9 +149,10 @@ fn of_sums_the_regression_of_each_fold_is_that_of_all_sites_and_small_counts_are
         );
     }
     let first = found["sentences"][0].as_str().unwrap();
-    assert!(first.contains("suits this cohort"), "{first}");
+    // Of eight tests of learned similarities none is sure of 223 patients: the exact chances are 0.02 and more.
+    assert!(first.starts_with("No similarity predicts"), "{first}");
     let page = fs::read_to_string(home.join("out/report.html")).unwrap();
-    assert!(page.contains(first) && page.contains("Compared with the Euclidean distance"));
+    assert!(page.contains(first) && page.contains("AUC compared with the Euclidean distance"));
     browser::check(&home, &home.join("out/report.html"), "compare");
     let table = fs::read_to_string(home.join("out/comparison.csv")).unwrap();
     assert_eq!(table.lines().count(), 11);

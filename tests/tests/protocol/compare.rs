@@ -6,8 +6,7 @@
 use crate::forest::grown;
 use crate::world::{self, CELLS, Played};
 use ndarray::Array2;
-use privacy::ErrorSums;
-use protocol::assessment::{ErrorMeasure, EvaluationCounts};
+use protocol::assessment::{ErrorMeasure, EvaluationCounts, Gains};
 use protocol::job::Job;
 use protocol::message::compare::{self, FamilyCounts, Judging};
 use protocol::message::forest::{self, TreeTable};
@@ -175,19 +174,22 @@ fn judged(site: usize, family: Family) -> FamilyCounts {
         family,
         measure: ErrorMeasure::Misclassified,
         counts: EvaluationCounts {
-            rule: family.name().to_owned(),
-            neighbours: 5,
-            confusion: Some(vec![vec![10 + more, 10], vec![10, 20]]),
-            scores: Some(vec![vec![5; 6]; 2]),
-            rounded_to: 1,
-            area: None,
+            loss: Some(11.25),
+            gains: match family {
+                Family::Euclidean => Gains::default(),
+                _ => Gains {
+                    areas: Some([900.0, 20.0 + more as f64, 900.0, 600.0, 54_000.0]),
+                    errors: Some([60.0, 1.5, 2.0, 1.5, 60.0]),
+                },
+            },
+            ..EvaluationCounts::new(
+                family.name(),
+                5,
+                Some(vec![vec![10 + more, 10], vec![10, 20]]),
+                Some(vec![vec![5; 6]; 2]),
+            )
         },
-        errors: Some(ErrorSums {
-            total: 60,
-            error: 11.25,
-        }),
-        discordant: (family != Family::Euclidean).then_some([12, 14 + more, 60]),
-        differences: None,
+        errors: None,
     }
 }
 

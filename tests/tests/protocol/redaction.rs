@@ -6,7 +6,7 @@ use privacy::Covered;
 use privacy::sums::{Tag, Words};
 use privacy::{CohortFacts, ErrorSums, Fingerprint, FingerprintKey, HeldOutVotes, Released, SoFar};
 use protocol::assessment::{
-    Assessment, ErrorMeasure, EvaluationCounts, FeatureImportance, RuleErrors,
+    Assessment, ErrorMeasure, EvaluationCounts, FeatureImportance, Gains, RuleErrors,
 };
 use protocol::failure::{Code, Failure, Problem, Refusal};
 use protocol::job::Job;
@@ -218,8 +218,6 @@ fn after(answer: Option<&Answer>) -> Option<Answer> {
                     total: COUNT,
                     error: NUMBER,
                 }),
-                discordant: Some([COUNT; 3]),
-                differences: Some([NUMBER; 5]),
             }]))
         }
         Answer::Compare(_) => Answer::Card(card::Answer::Parts(vec![COUNT])),
@@ -344,13 +342,14 @@ fn assessment() -> Assessment {
         total: COUNT,
         error: NUMBER,
     };
+    let table = || Some(vec![vec![COUNT, COUNT]; 2]);
     let counts = EvaluationCounts {
-        rule: "distance".to_owned(),
-        neighbours: 5,
-        confusion: Some(vec![vec![COUNT, COUNT]; 2]),
-        scores: Some(vec![vec![COUNT, COUNT]; 2]),
-        rounded_to: 1,
-        area: None,
+        loss: Some(NUMBER),
+        gains: Gains {
+            areas: Some([NUMBER; 5]),
+            errors: Some([NUMBER; 5]),
+        },
+        ..EvaluationCounts::new("distance", 5, table(), table())
     };
     Assessment {
         objective: Some(NUMBER),

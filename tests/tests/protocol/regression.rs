@@ -280,13 +280,10 @@ fn judged(site: usize, point: &Evaluating) -> Assessment {
         evaluation: match has_classes {
             false => Vec::new(),
             true => rules
-                .map(|(rule, neighbours)| EvaluationCounts {
-                    rule: rule.to_owned(),
-                    neighbours,
-                    confusion: Some(vec![vec![count / 2, 0], vec![0, count / 2]]),
-                    scores: (neighbours == 0).then(|| vec![vec![1; 10]; 2]),
-                    rounded_to: 1,
-                    area: None,
+                .map(|(rule, neighbours)| {
+                    let confusion = vec![vec![count / 2, 0], vec![0, count / 2]];
+                    let scores = (neighbours == 0).then(|| vec![vec![1; 10]; 2]);
+                    EvaluationCounts::new(rule, neighbours, Some(confusion), scores)
                 })
                 .to_vec(),
         },

@@ -50,7 +50,7 @@ fn pooled(run: &Run, stages: Option<&Stages>) -> PooledFigures {
     let assessment = sum.map(|sum| {
         let mut sum = sum.clone().of_sum(run.patients);
         if !run.job.is_alone() {
-            sum.note_areas();
+            sum.round_figures();
             privacy::publish(sum.content());
             sum.pairs_in_tens();
         }

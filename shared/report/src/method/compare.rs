@@ -15,7 +15,7 @@ use protocol::cohort::{OutcomeKind, with_unit};
 use protocol::job::Job;
 use protocol::method::compare::model::Model;
 use protocol::method::compare::settings::{CompareSettings, Family};
-use protocol::method::compare::verdict::{Difference, Row, chance};
+use protocol::method::compare::verdict::{Difference, Figure, Gain, Row, chance};
 use protocol::result::RunResult;
 use protocol::scores::{self, PooledTable};
 use serde::Serialize;
@@ -48,16 +48,18 @@ struct FamilyEntry {
     brier: Option<f64>,
     mean_squared_error: Option<f64>,
     concordance: Option<f64>,
-    /// Patients classified correctly by the Euclidean distance alone; where few, given as the most that are few.
-    only_euclidean: Option<u64>,
-    /// Those by this one alone, likewise.
-    only_this: Option<u64>,
-    /// By how much it is better than the Euclidean distance, with its interval of 95 %.
+    /// By how much its AUC is larger than that of the Euclidean distance, within hospitals, with its interval of 95 %.
+    auc_gain: Option<f64>,
+    auc_gain_low: Option<f64>,
+    auc_gain_high: Option<f64>,
+    auc_gain_p: Option<f64>,
+    auc_gain_p_of_all: Option<f64>,
+    /// By how much it is better in Brier's score, in the squared error, or in the concordance.
     better_by: Option<f64>,
     low: Option<f64>,
     high: Option<f64>,
     p: Option<f64>,
-    /// Among all families (Holm).
+    /// Among all tests of families of its sort (Holm).
     p_of_all: Option<f64>,
 }
 
@@ -77,22 +79,28 @@ impl Kind {
             OutcomeKind::Survival { .. } => Self::Survival,
         }
     }
+}
 
-    /// What a difference is, on its axis.
-    fn axis(self, squared: &str) -> String {
-        match self {
-            Self::Classes => "accuracy gained, percentage points".to_owned(),
-            Self::Number => with_unit("mean squared error reduced by", squared),
-            Self::Survival => "concordance gained".to_owned(),
-        }
+/// What a gain is, on its axis.
+fn axis(of: Figure, squared: &str) -> String {
+    match of {
+        Figure::Area => "AUC gained".to_owned(),
+        Figure::Brier => "Brier score reduced by".to_owned(),
+        Figure::SquaredError => with_unit("mean squared error reduced by", squared),
+        Figure::Concordance => "concordance gained".to_owned(),
     }
+}
 
-    fn scaled(self, value: f64) -> f64 {
-        match self {
-            Self::Classes => 100.0 * value,
-            Self::Number | Self::Survival => value,
-        }
-    }
+/// The gain of a family in that figure.
+fn gained(row: &Row, of: Figure) -> Option<&Gain> {
+    row.gains.iter().find(|gain| gain.of == of)
+}
+
+/// The figures in which families are tested.
+fn tested(rows: &[Row]) -> Vec<Figure> {
+    let most = rows.iter().max_by_key(|row| row.gains.len());
+    let gains = most.into_iter().flat_map(|row| &row.gains);
+    gains.map(|gain| gain.of).collect()
 }
 
 impl Reported for Model {
@@ -126,7 +134,7 @@ impl Reported for Model {
         Ok(Chapters {
             glance: html! {
                 (table(self, &rows, (kind, &squared)))
-                (figure(&rows, (kind, &squared))?)
+                @for of in tested(&rows) { (figure(&rows, (of, &squared))?) }
             },
             features: Markup::default(),
             sites: tables::sites(result),
@@ -196,7 +204,10 @@ fn comparison<'j>(job: &'j Job, model: &Model) -> ComparisonFile<'j> {
 fn entry(row: &Row, kind: Kind) -> FamilyEntry {
     let scores = row.scores.as_ref();
     let figure = |of: Kind| row.figure.filter(|_| kind == of);
-    let difference = |of: fn(&Difference) -> f64| row.difference.map(|one| of(&one.difference));
+    let area = gained(row, Figure::Area);
+    let errors = row.gains.iter().find(|gain| gain.of != Figure::Area);
+    let part =
+        |gain: Option<&Gain>, of: fn(&Difference) -> f64| gain.map(|one| of(&one.difference));
     FamilyEntry {
         family: row.family.name(),
         learned: row.family.is_learned(),
@@ -205,16 +216,19 @@ fn entry(row: &Row, kind: Kind) -> FamilyEntry {
         within: scores.map(|one| one.within),
         balanced_accuracy: scores.and_then(|one| one.balanced_accuracy),
         auc: scores.and_then(|one| one.auc),
-        brier: figure(Kind::Classes),
+        brier: scores.and_then(|one| one.brier),
         mean_squared_error: figure(Kind::Number),
         concordance: figure(Kind::Survival),
-        only_euclidean: row.discordant.map(|counts| counts[0]),
-        only_this: row.discordant.map(|counts| counts[1]),
-        better_by: difference(|one| one.value),
-        low: difference(|one| one.low),
-        high: difference(|one| one.high),
-        p: difference(|one| one.p),
-        p_of_all: row.difference.map(|one| one.p_of_all),
+        auc_gain: part(area, |one| one.value),
+        auc_gain_low: part(area, |one| one.low),
+        auc_gain_high: part(area, |one| one.high),
+        auc_gain_p: part(area, |one| one.p),
+        auc_gain_p_of_all: area.map(|one| one.p_of_all),
+        better_by: part(errors, |one| one.value),
+        low: part(errors, |one| one.low),
+        high: part(errors, |one| one.high),
+        p: part(errors, |one| one.p),
+        p_of_all: errors.map(|one| one.p_of_all),
     }
 }
 
@@ -270,9 +284,9 @@ fn caption(model: &Model, kind: Kind) -> String {
     );
     let what = match kind {
         Kind::Classes => {
-            "Differences, with 95 % intervals, come from patients that only one of the two classifies correctly (McNemar's exact \
-             test). A small count is replaced by the largest small one, which makes the test no surer. Brier score: 0 is best, and \
-             always one half gives 0.25."
+            "Gains are of the same patients, with 95 % intervals: of the AUC within hospitals (DeLong's test), and of the Brier score \
+             (0 is best, and always one half gives 0.25). Figures are rounded so that one patient is at most half a step, and \
+             intervals include that."
         }
         Kind::Number => {
             "Differences are of squared errors of the same patients, with 95 % intervals."
@@ -299,12 +313,13 @@ fn table(model: &Model, rows: &[Row], (kind, squared): (Kind, &str)) -> Markup {
             Kind::Classes => vec![
                 percent(scores.and_then(|one| one.accuracy).as_ref()),
                 percent(scores.and_then(|one| one.balanced_accuracy).as_ref()),
-                error(scores.and_then(|one| one.auc)),
-                error(row.figure),
+                to_digits(scores.and_then(|one| one.auc), 2),
+                to_digits(scores.and_then(|one| one.brier), 3),
             ],
             Kind::Number | Kind::Survival => vec![error(row.figure)],
         }
     };
+    let tested = tested(rows);
     let within = rows.iter().find_map(|row| row.scores.as_ref());
     html! {
         h2 { "Side by side" }
@@ -322,25 +337,16 @@ fn table(model: &Model, rows: &[Row], (kind, squared): (Kind, &str)) -> Markup {
             thead { tr {
                 th scope="col" { "by" }
                 @for column in columns { th scope="col" { (column) } }
-                th scope="col" { "gain over Euclidean" } th scope="col" { "95 %" } th scope="col" { "p" } th scope="col" { "corrected p" }
+                @for of in &tested {
+                    th scope="col" { (of.name()) " gain over Euclidean (95 % CI)" } th scope="col" { "corrected p" }
+                }
             } }
             tbody {
                 @for row in rows {
-                    @let told = row.difference;
-                    @let number = |value: f64| match kind {
-                        Kind::Classes => format!("{:+.1}", kind.scaled(value)),
-                        Kind::Number | Kind::Survival => format!("{value:+.3}"),
-                    };
-                    @let chance = |p: f64| chance(p).trim_start_matches("p ").to_owned();
                     tr {
                         th scope="row" { (row.family.title()) }
                         @for (column, cell) in columns.iter().zip(figures(row)) { td data-label=(column) { (cell) } }
-                        td data-label="gain over Euclidean" { @if let Some(one) = told { (number(one.difference.value)) } }
-                        td data-label="95 %" {
-                            @if let Some(one) = told { (number(one.difference.low)) " to " (number(one.difference.high)) }
-                        }
-                        td data-label="p" { @if let Some(one) = told { (chance(one.difference.p)) } }
-                        td data-label="corrected p" { @if let Some(one) = told { (chance(one.p_of_all)) } }
+                        @for of in &tested { (gain_cells(gained(row, *of), of.name())) }
                     }
                 }
             }
@@ -348,21 +354,46 @@ fn table(model: &Model, rows: &[Row], (kind, squared): (Kind, &str)) -> Markup {
     }
 }
 
-fn figure(rows: &[Row], (kind, squared): (Kind, &str)) -> Result<Markup, FigureError> {
+fn to_digits(figure: Option<f64>, digits: usize) -> String {
+    figure.map_or_else(String::new, |figure| format!("{figure:.digits$}"))
+}
+
+/// Of a gain its value with its interval, and its corrected chance.
+fn gain_cells(gain: Option<&Gain>, name: &str) -> Markup {
+    let texts = gain.map_or_else(Default::default, |gain| {
+        let Difference {
+            value, low, high, ..
+        } = gain.difference;
+        let [value, low, high] = [value, low, high].map(|one| gain.of.number(one));
+        let chance = chance(gain.p_of_all);
+        [
+            format!("{value} ({low} to {high})"),
+            chance.trim_start_matches("p ").to_owned(),
+        ]
+    });
+    let labels = ["gain", "corrected p"].map(|what| format!("{name} {what}"));
+    html! {
+        @for (label, text) in labels.iter().zip(texts) { td data-label=(label) { (text) } }
+    }
+}
+
+fn figure(rows: &[Row], (of, squared): (Figure, &str)) -> Result<Markup, FigureError> {
     let drawn = |row: &Row| {
-        let difference = row.difference?.difference;
+        let Difference {
+            value, low, high, ..
+        } = gained(row, of)?.difference;
         Some(Drawn {
             name: row.family.title().to_owned(),
-            value: kind.scaled(difference.value),
-            low: kind.scaled(difference.low),
-            high: kind.scaled(difference.high),
+            value,
+            low,
+            high,
         })
     };
     let drawn: Vec<Drawn> = rows.iter().filter_map(drawn).collect();
-    let svg = estimates(&drawn, &kind.axis(squared), 0.0, false)?;
+    let svg = estimates(&drawn, &axis(of, squared), 0.0, false)?;
     let caption = "Right of the line is better than the Euclidean distance. An interval that reaches over the line may be chance.";
     Ok(tables::figure(
-        "Compared with the Euclidean distance",
+        &format!("{} compared with the Euclidean distance", of.name()),
         &svg,
         caption,
     ))

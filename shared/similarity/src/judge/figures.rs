@@ -3,7 +3,7 @@
 use ndarray::{Array1, Array2};
 
 use crate::cohort::Outcome;
-use crate::judge::paired::{Difference, PairedSums, discordant, mcnemar};
+use crate::judge::paired::{self, Difference, PairedSums, discordant, mcnemar};
 use crate::judge::predicted::Predicted;
 use crate::uses::cases::{Interval, mean, wilson};
 
@@ -159,12 +159,8 @@ fn balanced(table: &[Vec<u64>]) -> Interval {
 }
 
 fn brier(shares: &Array2<f64>, codes: &Array1<u32>) -> Interval {
-    let each = shares.outer_iter().zip(codes).map(|(row, code)| {
-        let off = |(class, share): (usize, &f64)| {
-            (share - f64::from(u8::from(class == *code as usize))).powi(2)
-        };
-        row.iter().enumerate().map(off).sum::<f64>() / 2.0
-    });
+    let each = shares.outer_iter().zip(codes);
+    let each = each.map(|(row, code)| paired::brier(&row.to_vec(), *code));
     let known: Vec<f64> = each.filter(|square: &f64| !square.is_nan()).collect();
     mean(&known)
 }

@@ -1,5 +1,7 @@
 //! Two rules of prediction judged by the same patients: whether one is better than the other beyond chance.
 
+use ndarray::Array1;
+
 use crate::cohort::Outcome;
 use crate::judge::predicted::Predicted;
 use crate::numeric::chi_squared;
@@ -10,8 +12,7 @@ const NORMAL: f64 = 1.959_963_984_540_054;
 /// By how much one rule is better than another; above 0 is better.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Difference {
-    /// Of classes the difference of the shares that are right, of numbers of the mean squared errors, of survival times of the
-    /// concordances.
+    /// The difference of accuracies, areas under a curve, Brier scores, mean squared errors or concordances.
     pub value: f64,
     /// The lower end of its interval of 95 %.
     pub low: f64,
@@ -24,7 +25,7 @@ pub struct Difference {
 /// What two rules' predictions of the same patients differ by, as sums that add up over sites.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct PairedSums {
-    /// Patients; of survival times comparable pairs of them.
+    /// Patients; of survival times and areas comparable pairs of them.
     pub total: f64,
     /// By how much the second rule is better, over all of them.
     pub difference: f64,
@@ -114,6 +115,61 @@ impl PairedSums {
         }
     }
 
+    /// Of classes, by the shares that both rules predict of each patient, empty where one predicts none: how much lower the second rule's
+    /// Brier score is.
+    #[must_use]
+    pub fn of_shares(first: &[Vec<f64>], second: &[Vec<f64>], codes: &Array1<u32>) -> Self {
+        let mut sums = Self::default();
+        let both = first.iter().zip(second).zip(codes);
+        for ((one, other), code) in both {
+            if !one.is_empty() && !other.is_empty() {
+                sums.add(1.0, brier(one, *code) - brier(other, *code));
+            }
+        }
+        sums.total = sums.parts;
+        sums
+    }
+
+    /// Of two classes, by the second one's shares: how much larger the second rule's area under the receiver operating characteristic is. Its
+    /// error has the components of DeLong, DeLong and Clarke-Pearson (1988).
+    #[must_use]
+    pub fn of_areas(first: &[Vec<f64>], second: &[Vec<f64>], codes: &Array1<u32>) -> Self {
+        let is_known = |row: &usize| first[*row].len() > 1 && second[*row].len() > 1;
+        let rows: Vec<usize> = (0..codes.len()).filter(is_known).collect();
+        let own: Vec<bool> = rows.iter().map(|row| codes[*row] == 1).collect();
+        let [one, other] = [first, second].map(|shares| {
+            let shares: Vec<f64> = rows.iter().map(|row| shares[*row][1]).collect();
+            places(&shares, &own)
+        });
+        let owns = own.iter().filter(|is_own| **is_own).count();
+        let mut sums = Self::default();
+        for ((is_own, one), other) in own.iter().zip(one).zip(other) {
+            let pairs = if *is_own { own.len() - owns } else { owns };
+            sums.add(pairs as f64, other - one);
+            sums.total += pairs as f64;
+        }
+        // Each pair was seen from both ends.
+        sums.total /= 2.0;
+        sums.difference /= 2.0;
+        sums
+    }
+
+    /// The same difference per patient, rounded to steps of which one patient moves it by half a one at most. Its interval holds the exact
+    /// one. None of nobody.
+    #[must_use]
+    pub fn rounded(&self, step: f64) -> Option<Self> {
+        let Difference { value, high, .. } = self.tested()?;
+        let error = (high - value + step / 2.0) / NORMAL;
+        let fine = step / 4.0;
+        Some(Self {
+            total: 1.0,
+            difference: on_grid(value, step),
+            squares: ((error / fine).ceil() * fine).powi(2),
+            products: 0.0,
+            parts: 0.0,
+        })
+    }
+
     /// Every patient with every other.
     fn of_cases(cases: &[Case]) -> Self {
         let mut sums = Self::default();
@@ -163,6 +219,45 @@ impl PairedSums {
             p,
         })
     }
+}
+
+/// The nearest multiple of a step of whole thousandths, in as few digits.
+#[must_use]
+pub fn on_grid(value: f64, step: f64) -> f64 {
+    const DIGITS: f64 = 1e6;
+    // Nothing is -0.
+    ((value / step).round() * step * DIGITS).round() / DIGITS + 0.0
+}
+
+/// Half the squared distance of the shares of all classes from the own one: 0 is best, 1 is worst.
+#[must_use]
+pub fn brier(shares: &[f64], own: u32) -> f64 {
+    let off = |(class, share): (usize, &f64)| {
+        (share - f64::from(u8::from(class == own as usize))).powi(2)
+    };
+    shares.iter().enumerate().map(off).sum::<f64>() / 2.0
+}
+
+/// Of each patient the others of the other class that lie on the right side by this score; equal ones count half.
+fn places(scores: &[f64], own: &[bool]) -> Vec<f64> {
+    let sorted = |class: bool| -> Vec<f64> {
+        let of_class = scores.iter().zip(own).filter(|(_, own)| **own == class);
+        let mut of_class: Vec<f64> = of_class.map(|(score, _)| *score).collect();
+        of_class.sort_by(f64::total_cmp);
+        of_class
+    };
+    let (own_scores, others) = (sorted(true), sorted(false));
+    let place = |(score, is_own): (&f64, &bool)| {
+        let against = if *is_own { &others } else { &own_scores };
+        let lower = against.partition_point(|one| one.total_cmp(score).is_lt());
+        let up_to = against.partition_point(|one| one.total_cmp(score).is_le());
+        let (lower, equal) = (lower as f64, (up_to - lower) as f64);
+        match is_own {
+            true => lower + equal / 2.0,
+            false => against.len() as f64 - lower - equal / 2.0,
+        }
+    };
+    scores.iter().zip(own).map(place).collect()
 }
 
 /// Follow-up of a patient, and the risks that two rules predict.

@@ -6,11 +6,11 @@ use crate::encoding::values::{at_most, count, each, finite, finite_if_any, prese
 use crate::error::WireError;
 use crate::generated as pb;
 use ndarray::Array2;
-use protocol::area::Area;
 use protocol::assessment::{
-    Assessment, ErrorMeasure, ErrorSums, EvaluationCounts, FeatureImportance, RuleErrors,
+    Assessment, ErrorMeasure, ErrorSums, EvaluationCounts, FeatureImportance, Gains, RuleErrors,
 };
 use protocol::limits::{CLASSES_MAX, EVALUATIONS_MAX, FOREST_FEATURES_MAX, SCORE_BINS_MAX};
+use protocol::rounded::{Figures, Rounded};
 
 impl Travels for Assessment {
     type Header = pb::Assessment;
@@ -90,9 +90,10 @@ pub(crate) fn evaluations_to_proto(
             rows: rows.into_iter().map(row).collect(),
         }),
         rounded_to: evaluation.rounded_to,
-        area: evaluation
-            .area
-            .map(|Area { value, within }| pb::Area { value, within }),
+        figures: evaluation.figures.map(figures_to_proto),
+        loss: evaluation.loss,
+        area_gains: evaluation.gains.areas.map_or(Vec::new(), Vec::from),
+        error_gains: evaluation.gains.errors.map_or(Vec::new(), Vec::from),
     };
     evaluations.into_iter().map(one).collect()
 }
@@ -111,14 +112,54 @@ fn evaluation(evaluation: pb::EvaluationCounts) -> Result<EvaluationCounts, Wire
         confusion: evaluation.confusion.map(confusion).transpose()?,
         scores: evaluation.scores.map(scores).transpose()?,
         rounded_to: count("the step of a grid of counts", evaluation.rounded_to.max(1))?,
-        area: evaluation.area.map(area).transpose()?,
+        loss: finite_if_any("a Brier score", evaluation.loss)?,
+        gains: Gains {
+            areas: gain(evaluation.area_gains)?,
+            errors: gain(evaluation.error_gains)?,
+        },
+        figures: evaluation.figures.map(figures).transpose()?,
     })
 }
 
-fn area(area: pb::Area) -> Result<Area, WireError> {
-    Ok(Area {
-        value: finite("an area", area.value)?,
-        within: finite("the bound of an area", area.within)?,
+/// None where there are no numbers.
+fn gain(found: Vec<f64>) -> Result<Option<[f64; 5]>, WireError> {
+    let found = each(found, |sum| finite("a sum of a gain", sum))?;
+    let length = found.len();
+    match <[f64; 5]>::try_from(found) {
+        Ok(sums) => Ok(Some(sums)),
+        Err(_) if length == 0 => Ok(None),
+        Err(_) => Err(WireError::Unexpected {
+            found: format!("{length} sums of a gain"),
+            wanted: "5, or none".to_owned(),
+        }),
+    }
+}
+
+fn figures_to_proto(figures: Figures) -> pb::Figures {
+    let rounded = |figure: Option<Rounded>| {
+        figure.map(|Rounded { value, within }| pb::Rounded { value, within })
+    };
+    pb::Figures {
+        area: rounded(figures.area),
+        balanced: rounded(figures.balanced),
+        brier: rounded(figures.brier),
+    }
+}
+
+fn figures(found: pb::Figures) -> Result<Figures, WireError> {
+    let rounded = |found: Option<pb::Rounded>| {
+        let one = |found: pb::Rounded| {
+            Ok(Rounded {
+                value: finite("a figure", found.value)?,
+                within: finite("the bound of a figure", found.within)?,
+            })
+        };
+        found.map(one).transpose()
+    };
+    Ok(Figures {
+        area: rounded(found.area)?,
+        balanced: rounded(found.balanced)?,
+        brier: rounded(found.brier)?,
     })
 }
 

@@ -118,14 +118,7 @@ fn every_request_is_what_googles_protobuf_writes_and_reads_back_from_it() {
 
 /// One assessment with an objective and one with all else.
 pub(crate) fn assessments() -> [Assessment; 2] {
-    let withheld = EvaluationCounts {
-        rule: "inner_product".to_owned(),
-        neighbours: 5,
-        confusion: None,
-        scores: None,
-        rounded_to: 1,
-        area: None,
-    };
+    let withheld = EvaluationCounts::new("inner_product", 5, None, None);
     [
         Assessment {
             objective: Some(0.5),

@@ -4,7 +4,7 @@ pub(super) use super::as_words as answer;
 use super::regression::{point, point_to_proto};
 use crate::encoding::matrix::{OutgoingMatrices, shape};
 use crate::encoding::parts::{Declared, IncomingParts, OutgoingParts, Travels};
-use crate::encoding::values::{at_most, each, finite, present, sentence, summed};
+use crate::encoding::values::{at_most, each, present, sentence, summed};
 use crate::error::WireError;
 use crate::generated as pb;
 use crate::generated::compare_request::Request as Asked;
@@ -127,8 +127,6 @@ fn family_to_proto(family: FamilyCounts) -> pb::JudgedFamily {
     pb::JudgedFamily {
         errors: assessment::errors_to_proto(vec![errors]).pop(),
         counts: assessment::evaluations_to_proto(vec![family.counts]).pop(),
-        discordant: family.discordant.map_or(Vec::new(), Vec::from),
-        differences: family.differences.map_or(Vec::new(), Vec::from),
     }
 }
 
@@ -137,15 +135,11 @@ fn family(found: pb::JudgedFamily) -> Result<FamilyCounts, WireError> {
     let errors = present("errors of a family", found.errors)?;
     let counts = present("counts", assessment::evaluations(vec![counts])?.pop())?;
     let errors = present("errors", assessment::errors(vec![errors])?.pop())?;
-    let discordant = each(found.discordant, |count| summed("patients", count))?;
-    let differences = each(found.differences, |sum| finite("a sum of differences", sum))?;
     Ok(FamilyCounts {
         family: named(&counts.rule)?,
         measure: errors.measure,
         errors: errors.sums,
         counts,
-        discordant: array("counts of two rules", discordant)?,
-        differences: array("sums of differences", differences)?,
     })
 }
 
@@ -154,22 +148,6 @@ fn named(found: &str) -> Result<Family, WireError> {
         found: "an unknown family".to_owned(),
         wanted: "one of those that are compared".to_owned(),
     })
-}
-
-/// None where there are no numbers.
-fn array<T, const N: usize>(
-    what: &'static str,
-    found: Vec<T>,
-) -> Result<Option<[T; N]>, WireError> {
-    if found.is_empty() {
-        return Ok(None);
-    }
-    let length = found.len();
-    let array = <[T; N]>::try_from(found).map_err(|_| WireError::Unexpected {
-        found: format!("{length} {what}"),
-        wanted: format!("{N}, or none"),
-    })?;
-    Ok(Some(array))
 }
 
 #[cfg(test)]

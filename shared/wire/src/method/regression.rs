@@ -7,7 +7,9 @@ use crate::error::WireError;
 use crate::generated as pb;
 use crate::generated::RegressionFamily as Family;
 use crate::generated::SelectionStop;
+use crate::generated::imputed_value;
 use crate::generated::regression_request::Request as Asked;
+use protocol::cohort::Value;
 use protocol::limits::{
     FEATURES_MAX, LEVELS_MAX, REGRESSION_CELLS_MAX, REGRESSION_COLUMNS_MAX, SPLINE_MAX,
 };
@@ -120,6 +122,11 @@ impl Travels for Model {
                 .map(test_to_proto)
                 .collect(),
             splines: self.splines.into_iter().map(spline_to_proto).collect(),
+            imputed: self
+                .imputed
+                .into_iter()
+                .filter_map(imputed_to_proto)
+                .collect(),
             selection: self.selection.map(selection_to_proto),
             baseline: self.baseline.into_iter().map(step_to_proto).collect(),
         };
@@ -141,6 +148,7 @@ impl Travels for Model {
         at_most("features", header.features.len(), LEVELS_MAX)?;
         at_most("tests", header.proportionality.len(), LEVELS_MAX)?;
         at_most("splines", header.splines.len(), REGRESSION_COLUMNS_MAX)?;
+        at_most("imputed values", header.imputed.len(), LEVELS_MAX)?;
         at_most("remarks", header.remarks.len(), LEVELS_MAX)?;
         Ok(Model {
             family,
@@ -159,10 +167,30 @@ impl Travels for Model {
             evaluations_max: header.evaluations_max,
             proportionality: each(header.proportionality, test)?,
             splines: each(header.splines, spline)?,
+            imputed: each(header.imputed, imputed)?,
             selection: header.selection.map(selection).transpose()?,
             baseline: each(header.baseline, step)?,
         })
     }
+}
+
+/// None is ever missing.
+fn imputed_to_proto(value: Value) -> Option<pb::ImputedValue> {
+    let value = match value {
+        Value::Number(number) => imputed_value::Value::Number(number),
+        Value::Level(level) => {
+            imputed_value::Value::Level(u32::try_from(level).unwrap_or(u32::MAX))
+        }
+        Value::Missing => return None,
+    };
+    Some(pb::ImputedValue { value: Some(value) })
+}
+
+fn imputed(found: pb::ImputedValue) -> Result<Value, WireError> {
+    Ok(match present("an imputed value", found.value)? {
+        imputed_value::Value::Number(number) => Value::Number(finite("an imputed value", number)?),
+        imputed_value::Value::Level(level) => Value::Level(level as usize),
+    })
 }
 
 fn family_to_proto(family: model::Family) -> Family {

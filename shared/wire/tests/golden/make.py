@@ -31,7 +31,9 @@ pairs = f.PairCounts(similar=20, dissimilar=10)
 totals = f.Totals(patients=600, pairs=pairs, sites=2)
 evaluation = s.EvaluationCounts(rule="distance", neighbours=5, confusion=s.Confusion(
     rows=[s.ConfusionRow(counts=[40, 10]), s.ConfusionRow(counts=[11, 39])]), scores=s.ScoreBins(
-    rows=[s.ConfusionRow(counts=[30, 20]), s.ConfusionRow(counts=[10, 40])]), rounded_to=10)
+    rows=[s.ConfusionRow(counts=[30, 20]), s.ConfusionRow(counts=[10, 40])]), rounded_to=10, loss=17.5,
+    area_gains=[2500, 125, 90.5, 6.5, 250000], error_gains=[100, 4, 3.5, 4, 100], figures=s.Figures(
+        area=s.Rounded(value=0.75, within=0.125), balanced=s.Rounded(value=0.5, within=0.25)))
 withheld = s.EvaluationCounts(rule="inner_product", neighbours=5, rounded_to=1)
 second = f.SecondMoments(patients=300, sums=shape(1, 2), products=shape(2, 2))
 second_parts = [chunk(0, [0.5, -0.5]), chunk(1, [1, 2, 3, 4])]
@@ -54,11 +56,10 @@ judged_families = [
         errors=s.RuleErrors(rule="euclidean", neighbours=5, measure=1, sums=s.ErrorSums(total=100, error=20))),
     v.JudgedFamily(
         counts=s.EvaluationCounts(rule="cosine", neighbours=5, rounded_to=10),
-        errors=s.RuleErrors(rule="cosine", neighbours=5, measure=1), discordant=[9, 14, 100]),
+        errors=s.RuleErrors(rule="cosine", neighbours=5, measure=1)),
     v.JudgedFamily(
-        counts=s.EvaluationCounts(rule="gower", neighbours=5, rounded_to=10),
-        errors=s.RuleErrors(rule="gower", neighbours=5, measure=2, sums=s.ErrorSums(total=90, error=12.5)),
-        differences=[90, -1.5, 4, -1.5, 90])]
+        counts=s.EvaluationCounts(rule="gower", neighbours=5, rounded_to=10, error_gains=[90, -1.5, 4, -1.5, 90]),
+        errors=s.RuleErrors(rule="gower", neighbours=5, measure=2, sums=s.ErrorSums(total=90, error=12.5)))]
 failed = o.Ending(failed=f.Failure(code="KDR-SITES", text="too few sites: wanted 3"))
 
 
@@ -136,7 +137,8 @@ of_regression = dict(
     features=[r.RegressionTest(feature="age", chi_squared=4, degrees=1, p=0.0625)], remarks=["fbs=1 is constant"],
     converged=True, steps=4, evaluations=5, evaluations_max=14,
     proportionality=[r.RegressionTest(chi_squared=1.5, degrees=1, p=0.25)],
-    splines=[r.RegressionSpline(feature="age", knots=[40, 55, 70.5])], selection=r.RegressionSelection(
+    splines=[r.RegressionSpline(feature="age", knots=[40, 55, 70.5])],
+    imputed=[r.ImputedValue(number=54.5), r.ImputedValue(level=2)], selection=r.RegressionSelection(
         wald_p=0.0625, removed=[r.RemovedFeature(feature="cp", degrees=3, value=0.75)], fits=2, stopped=1))
 common_baseline = r.RegressionModel(family=5, cells=2, baseline=[r.HazardStep(until=500, hazard=0.0625)], **of_regression)
 few = n.Alike(patients=12.5, border=0.75, classes=[-1, 13.5], class_variances=[0.5, 0.5], sums=[250.5], sum_variances=[16])

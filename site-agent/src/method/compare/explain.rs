@@ -62,8 +62,8 @@ fn messages(rules: &Rules, job: &Job, settings: &CompareSettings) -> Vec<Message
 fn comparison() -> MessageKind {
     MessageKind {
         kind: "comparison",
-        purpose: "how well each similarity predicts the site's held-out patients, and beside the Euclidean distance how many it alone, or \
-                  that alone, classifies correctly",
+        purpose: "how well each similarity predicts the site's held-out patients, and by how much better than the Euclidean \
+                  distance",
         worst: "How many patients of each class a fixed list of rules takes for which: rules that all sites' folds fix, and no question \
                 chooses. In a run of sums, over all sites alone."
             .to_owned(),

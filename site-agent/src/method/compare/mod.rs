@@ -10,20 +10,21 @@ pub(super) use self::Comparer as Own;
 use super::forest::Grower;
 use super::preparation::Prepared;
 use super::regression::{self, Regressor};
-use super::scores::{Score, binned};
+use super::scores::{Score, binned, brier, gains_of_classes};
 use super::unpsl::Learner;
 use super::{Secret, SiteRun};
 use crate::run::stop::Stop;
 use folds::{Common, Folded, Held};
 use privacy::Rules;
-use protocol::assessment::{ErrorMeasure, ErrorSums, EvaluationCounts, SHARE_BINS, score_bins};
+use protocol::assessment::{
+    ErrorMeasure, ErrorSums, EvaluationCounts, Gains, SHARE_BINS, score_bins,
+};
 use protocol::message::compare::{self as message, FamilyCounts, Judging, Request};
 use protocol::message::{Answer, Summary};
 use protocol::method::compare::nobody;
 use protocol::method::compare::settings::{CompareSettings, Family};
 use similarity::cohort::Outcome;
-use similarity::judge::paired::{PairedSums, discordant};
-use similarity::judge::predicted::Predicted;
+use similarity::judge::paired::PairedSums;
 
 /// Similarities at one site.
 pub(super) struct Comparer {
@@ -86,12 +87,12 @@ impl Comparer {
         let folded = Folded::new(site, prepared, &self.settings, (judging, common))?;
         let outcome = site.cohort.cohort.outcome();
         let mut told: Vec<FamilyCounts> = Vec::new();
-        let mut beside: Option<Predicted> = None;
+        let mut euclidean: Option<Held> = None;
         for family in self.families(judging) {
             let held = folded.held_out(family)?.of(&judged);
-            told.push(self.counts(family, &held, beside.as_ref(), outcome));
+            told.push(self.counts(family, &held, euclidean.as_ref(), outcome));
             if family == Family::Euclidean {
-                beside = Some(held.predicted);
+                euclidean = Some(held);
             }
         }
         Ok(Answer::Compare(message::Answer::Judged(told)))
@@ -119,7 +120,7 @@ impl Comparer {
         &self,
         family: Family,
         held: &Held,
-        beside: Option<&Predicted>,
+        euclidean: Option<&Held>,
         outcome: &Outcome,
     ) -> FamilyCounts {
         let neighbours = match family.is_model() {
@@ -134,45 +135,54 @@ impl Comparer {
                 Outcome::Survival { .. } => ErrorMeasure::Discordant,
             },
             counts: EvaluationCounts {
-                rule: family.name().to_owned(),
-                neighbours,
-                confusion: held.predicted.confusion(outcome),
-                scores: scores(held, outcome, neighbours),
-                rounded_to: 1,
-                area: None,
+                loss: loss(held, outcome),
+                gains: euclidean.map_or_else(Gains::default, |other| gains(other, held, outcome)),
+                ..EvaluationCounts::new(
+                    family.name(),
+                    neighbours,
+                    held.predicted.confusion(outcome),
+                    scores(held, outcome, neighbours),
+                )
             },
-            errors: Some(errors(held, outcome)),
-            discordant: beside.and_then(|beside| discordant(beside, &held.predicted, outcome)),
-            differences: beside
-                .and_then(|beside| PairedSums::of(beside, &held.predicted, outcome))
-                .map(Into::into),
+            errors: errors(held, outcome),
         }
     }
 }
 
-/// Brier's score of classes, halved so that each patient adds at most 1; else the errors.
-fn errors(held: &Held, outcome: &Outcome) -> ErrorSums {
-    let Outcome::Classes { codes, .. } = outcome else {
-        let similarity::judge::predicted::ErrorSums { total, error } =
-            held.predicted.errors(outcome);
-        return ErrorSums { total, error };
-    };
-    let mut sums = ErrorSums {
-        total: 0,
-        error: 0.0,
-    };
-    for (code, shares) in codes.iter().zip(&held.shares) {
-        if shares.is_empty() {
-            continue;
+/// By how much the second is better than the Euclidean distance.
+fn gains(euclidean: &Held, held: &Held, outcome: &Outcome) -> Gains {
+    match outcome {
+        Outcome::Classes { codes, levels } => {
+            gains_of_classes(&euclidean.shares, &held.shares, (codes, levels.len()))
         }
-        let off = shares.iter().enumerate().map(|(class, share)| {
-            let is_own = class == *code as usize;
-            (share - f64::from(u8::from(is_own))).powi(2)
-        });
-        sums.total += 1;
-        sums.error += off.sum::<f64>() / 2.0;
+        Outcome::Numeric(_) | Outcome::Survival { .. } => {
+            let sums = PairedSums::of(&euclidean.predicted, &held.predicted, outcome);
+            Gains {
+                areas: None,
+                errors: sums.map(Into::into),
+            }
+        }
     }
-    sums
+}
+
+/// Of classes Brier's score.
+fn loss(held: &Held, outcome: &Outcome) -> Option<f64> {
+    match outcome {
+        Outcome::Classes { codes, .. } => Some(brier(&held.shares, codes)),
+        Outcome::Numeric(_) | Outcome::Survival { .. } => None,
+    }
+}
+
+/// Of numbers and survival times the errors.
+fn errors(held: &Held, outcome: &Outcome) -> Option<ErrorSums> {
+    match outcome {
+        Outcome::Classes { .. } => None,
+        Outcome::Numeric(_) | Outcome::Survival { .. } => {
+            let similarity::judge::predicted::ErrorSums { total, error } =
+                held.predicted.errors(outcome);
+            Some(ErrorSums { total, error })
+        }
+    }
 }
 
 /// Of two classes the patients by the votes or the share of the second.

@@ -2,10 +2,11 @@
 //! validation judge patients that they have not seen.
 
 use super::results::LocalResults;
-use crate::method::scores::{Score, by_share, by_votes};
+use crate::method::scores::{Score, brier, by_share, by_votes, gains_of_classes};
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 use protocol::assessment::{
-    DISTANCE_RULE, EUCLIDEAN_RULE, EvaluationCounts, INNER_PRODUCT_RULE, PAIRS_RULE, score_bins,
+    DISTANCE_RULE, EUCLIDEAN_RULE, EvaluationCounts, Gains, INNER_PRODUCT_RULE, PAIRS_RULE,
+    score_bins,
 };
 use protocol::message::unpsl::Finishing;
 use similarity::cohort::Outcome;
@@ -95,12 +96,24 @@ pub fn validate(
         (INNER_PRODUCT_RULE, NeighbourRule::InnerProduct, &projected),
         (EUCLIDEAN_RULE, NeighbourRule::Distance, &plain),
     ];
-    let judged = |(name, rule, place): (_, _, Placing<'_>)| {
-        let found = held_out_neighbours(folds, rule, &count, place)?;
-        Ok(judging.by(name, &found))
-    };
-    let judged: Result<Vec<_>, EvaluateError> = rules.into_iter().map(judged).collect();
-    Ok(judged?.into_iter().flatten().collect())
+    let found =
+        |(_, rule, place): &(_, _, Placing<'_>)| held_out_neighbours(folds, *rule, &count, *place);
+    let found: Result<Vec<_>, EvaluateError> = rules.iter().map(found).collect();
+    let found = found?;
+    let shares: Vec<Vec<Vec<f64>>> = found.iter().map(|near| judging.shares(near)).collect();
+    let judged = rules.iter().zip(&found).zip(&shares);
+    let counts = judged.filter_map(|(((name, ..), found), own)| {
+        let gains = match (*name, shares.last()) {
+            (EUCLIDEAN_RULE, _) | (_, None) => Gains::default(),
+            (_, Some(euclidean)) => gains_of_classes(euclidean, own, (codes, classes)),
+        };
+        Some(EvaluationCounts {
+            loss: Some(brier(own, codes)),
+            gains,
+            ..judging.by(name, found)?
+        })
+    });
+    Ok(counts.collect())
 }
 
 /// Judged pairs by bins of what the metric of their fold says of them, each with whether it is similar: of pairs whose two patients
@@ -114,27 +127,22 @@ pub fn held_out_pairs(shares: &[(bool, f64)]) -> EvaluationCounts {
         let (below, above) = row.split_at(row.len() / 2);
         vec![below.iter().sum(), above.iter().sum()]
     };
-    EvaluationCounts {
-        rule: PAIRS_RULE.to_owned(),
-        neighbours: 0,
-        confusion: Some(scores.iter().map(halves).collect()),
-        scores: Some(scores),
-        rounded_to: 1,
-        area: None,
-    }
+    let confusion = scores.iter().map(halves).collect();
+    EvaluationCounts::new(PAIRS_RULE, 0, Some(confusion), Some(scores))
 }
 
 /// The same of nobody.
 #[must_use]
 pub fn nobody(neighbours: u32, classes: usize) -> Vec<EvaluationCounts> {
     let rules = [DISTANCE_RULE, INNER_PRODUCT_RULE, EUCLIDEAN_RULE];
-    let counts = |rule: &str| EvaluationCounts {
-        rule: rule.to_owned(),
-        neighbours,
-        confusion: Some(vec![vec![0; classes]; classes]),
-        scores: (classes == 2).then(|| vec![vec![0; score_bins(neighbours)]; classes]),
-        rounded_to: 1,
-        area: None,
+    let counts = |rule: &str| {
+        let confusion = vec![vec![0; classes]; classes];
+        let scores = (classes == 2).then(|| vec![vec![0; score_bins(neighbours)]; classes]);
+        EvaluationCounts {
+            loss: Some(0.0),
+            gains: Gains::blank(rule != EUCLIDEAN_RULE, classes),
+            ..EvaluationCounts::new(rule, neighbours, Some(confusion), scores)
+        }
     };
     rules.map(counts).into()
 }
@@ -191,14 +199,28 @@ impl Judging<'_> {
             return None;
         }
         let predicted = vote(found, self.codes).ok()?;
-        Some(EvaluationCounts {
-            rule: name.to_owned(),
-            neighbours: self.neighbours,
-            confusion: Some(self.confusion(&predicted)),
-            scores: self.scores(found),
-            rounded_to: 1,
-            area: None,
-        })
+        Some(EvaluationCounts::new(
+            name,
+            self.neighbours,
+            Some(self.confusion(&predicted)),
+            self.scores(found),
+        ))
+    }
+
+    /// The share of each class among the neighbours, a row a patient; empty where one is not judged.
+    #[allow(clippy::cast_precision_loss)] // neighbours are few
+    fn shares(&self, found: &[Vec<Neighbour>]) -> Vec<Vec<f64>> {
+        let of_one = |(near, is_judged): (&Vec<Neighbour>, &bool)| {
+            if near.is_empty() || !is_judged {
+                return Vec::new();
+            }
+            let mut shares = vec![0.0; self.classes];
+            for one in near {
+                shares[self.codes[one.row] as usize] += 1.0 / near.len() as f64;
+            }
+            shares
+        };
+        found.iter().zip(self.judged).map(of_one).collect()
     }
 
     fn confusion(&self, predicted: &Array1<u32>) -> Vec<Vec<u64>> {
@@ -244,15 +266,9 @@ fn pairs(results: &LocalResults<'_>, codes: &Array1<u32>) -> Option<EvaluationCo
         }
     };
     let counts = count_pairs(&projected.view(), &labels, results.form, results.threshold?).ok()?;
-    Some(EvaluationCounts {
-        rule: PAIRS_RULE.to_owned(),
-        neighbours: 0,
-        confusion: Some(vec![
-            vec![counts.true_negative, counts.false_positive],
-            vec![counts.false_negative, counts.true_positive],
-        ]),
-        scores: None,
-        rounded_to: 1,
-        area: None,
-    })
+    let confusion = vec![
+        vec![counts.true_negative, counts.false_positive],
+        vec![counts.false_negative, counts.true_positive],
+    ];
+    Some(EvaluationCounts::new(PAIRS_RULE, 0, Some(confusion), None))
 }

@@ -9,8 +9,7 @@ use crate::method::room::{MethodAnswer, Question};
 use ndarray::Array2;
 use privacy::Disclosure;
 use privacy::sums::{Number, Summand};
-use privacy::{Content, ErrorSums, Errors, Paired, Table};
-pub use similarity::judge::paired::PairedSums;
+use privacy::{Content, ErrorSums, Errors};
 use std::sync::Arc;
 
 /// The kind of message that tells how well held-out patients are predicted.
@@ -51,18 +50,12 @@ pub enum Answer {
 pub struct FamilyCounts {
     /// Which.
     pub family: Family,
-    /// By which rule `errors` are judged and released: as counts but for numbers.
+    /// How errors are judged and released.
     pub measure: ErrorMeasure,
-    /// Of classes patients by class and prediction, and of two classes by score.
+    /// Of classes patients by class and prediction, and of two classes by score; of every outcome what is gained.
     pub counts: EvaluationCounts,
-    /// Of classes half the squared distance between the shares that are predicted and the class, over patients (Brier's score, at
-    /// most 1 each); else the errors. None where withheld.
+    /// The errors of numbers and survival times; none of classes, and where withheld.
     pub errors: Option<ErrorSums>,
-    /// Of classes the patients classified correctly by the Euclidean distance alone, by this alone, and all that both classify; none
-    /// where withheld, of another outcome, or of the Euclidean distance itself.
-    pub discordant: Option<[u64; 3]>,
-    /// Of another outcome by how much it is better than the Euclidean distance, as [`PairedSums`] has it; likewise none.
-    pub differences: Option<[f64; 5]>,
 }
 
 impl FamilyCounts {
@@ -75,7 +68,7 @@ impl FamilyCounts {
         }
     }
 
-    pub(super) fn content(&mut self) -> [Content<'_>; 3] {
+    pub(super) fn content(&mut self) -> [Content<'_>; 2] {
         let judged = self.judged();
         let errors = match self.measure {
             ErrorMeasure::Squared => Errors::Summed(&mut self.errors),
@@ -84,16 +77,7 @@ impl FamilyCounts {
             }
         };
         [
-            Content::Paired(Paired {
-                judged,
-                counts: &mut self.discordant,
-                sums: &mut self.differences,
-            }),
-            Content::Tables(vec![Table {
-                confusion: &mut self.counts.confusion,
-                scores: &mut self.counts.scores,
-                rounded_to: &mut self.counts.rounded_to,
-            }]),
+            Content::Tables(vec![self.counts.content(judged)]),
             Content::Errors(vec![errors]),
         ]
     }
@@ -160,25 +144,10 @@ impl Summand for Answer {
     fn numbers(&mut self, visit: &mut dyn FnMut(Number<'_>)) {
         let Self::Judged(families) = self;
         for family in families {
-            let FamilyCounts {
-                counts,
-                errors,
-                discordant,
-                differences,
-                ..
-            } = family;
-            let tables = [&mut counts.confusion, &mut counts.scores];
-            let cells = tables.into_iter().flatten().flatten().flatten();
-            cells.for_each(|cell| visit(Number::Count(cell)));
-            if let Some(errors) = errors {
+            family.counts.numbers(visit);
+            if let Some(errors) = &mut family.errors {
                 visit(Number::Count(&mut errors.total));
                 visit(Number::Measure(&mut errors.error));
-            }
-            for count in discordant.iter_mut().flatten() {
-                visit(Number::Count(count));
-            }
-            for sum in differences.iter_mut().flatten() {
-                visit(Number::Measure(sum));
             }
         }
     }

@@ -2,7 +2,6 @@
 
 use super::message::FamilyCounts;
 use super::settings::Family;
-use crate::area::Area;
 use crate::exchange::Course;
 use crate::method::room::{MethodModel, Placing};
 
@@ -41,7 +40,7 @@ impl MethodModel for Model {
 
     fn publish(&mut self) {
         for compared in &mut self.families {
-            compared.counts.counts.area = Area::published(&compared.counts.counts);
+            compared.counts.counts.round_figures();
             privacy::publish(compared.counts.content().into());
         }
     }

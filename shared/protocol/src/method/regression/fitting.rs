@@ -317,6 +317,8 @@ impl Fitting {
             model.proportionality = proportionality(sums, leading, &fit.terms, &fit.places());
         }
         model.baseline = self.baseline(fit);
+        let all: Vec<usize> = (0..self.sources.features.len()).collect();
+        model.impute(&self.sources.rows(&all).terms);
         if let Some(criterion) = self.settings.selection {
             let removed = self.search.as_ref().map_or(&[][..], Search::removed);
             let features = &self.cohort.features;

@@ -11,7 +11,7 @@ pub use similarity::learn::regression::exponential::HazardStep;
 pub use similarity::learn::regression::hazards::ProportionalityTest;
 use similarity::learn::regression::selection;
 pub use similarity::learn::regression::selection::Criterion;
-use similarity::learn::regression::terms::{Term, TermKind};
+use similarity::learn::regression::terms::{Term, TermKind, Terms};
 use similarity::learn::regression::{Ending, Estimate, Fit};
 pub use similarity::learn::regression::{Model as Family, Ties};
 
@@ -55,6 +55,8 @@ pub struct Model {
     pub baseline: Vec<HazardStep>,
     /// The features that have a spline.
     pub splines: Vec<Spline>,
+    /// What stands for a missing value of each feature of the job, after its transform: of the patients of all sites.
+    pub imputed: Vec<Value>,
     /// What a selection of features did; none where all stay.
     pub selection: Option<Selection>,
 }
@@ -225,6 +227,7 @@ impl Model {
         };
         Self {
             splines: fit.terms.terms().iter().filter_map(spline).collect(),
+            imputed: Vec::new(),
             selection: None,
             family: fit.model,
             patients: fit.patients,
@@ -248,6 +251,15 @@ impl Model {
             proportionality: Vec::new(),
             baseline: Vec::new(),
         }
+    }
+
+    /// Notes what stands for missing values, by the terms of all features.
+    pub(super) fn impute(&mut self, terms: &Terms) {
+        let imputed = terms.terms().iter().map(|term| match term.kind {
+            TermKind::Numeric { imputed, .. } => Value::Number(imputed),
+            TermKind::Categorical { imputed, .. } => Value::Level(imputed as usize),
+        });
+        self.imputed = imputed.collect();
     }
 
     /// Gives the coefficients, but the constant, what a distance weighs their columns by.
@@ -279,6 +291,7 @@ impl Model {
             proportionality: Vec::new(),
             baseline: Vec::new(),
             splines: Vec::new(),
+            imputed: Vec::new(),
             selection: None,
         }
     }

@@ -1,7 +1,7 @@
 //! Where a regression places a patient of elsewhere: what each feature adds to the linear predictor.
 
 use super::model::Model;
-use crate::cohort::{CohortSpecification, Feature, FeatureKind, Transform, Value};
+use crate::cohort::{CohortSpecification, Feature, FeatureKind, Impute, Transform, Value};
 use crate::method;
 use similarity::cohort::logarithm;
 
@@ -10,8 +10,7 @@ pub(crate) fn has_anchor(model: &method::Model) -> bool {
     matches!(model, method::Model::Regression(_))
 }
 
-/// One number a feature; the features of which a value is wanted, for the run's result does not say by what to impute a missing
-/// one.
+/// One number a feature, with a missing value imputed as in the run; the features of which a value is wanted where the job imputes none.
 pub(crate) fn place(
     model: &Model,
     cohort: &CohortSpecification,
@@ -22,28 +21,42 @@ pub(crate) fn place(
         all.find(|one| one.name == name)
             .map_or(0.0, |one| one.weight.unwrap_or(one.value))
     };
-    let adds = |(feature, value): (&Feature, &Value)| match (value, &feature.kind) {
+    // Of a value after its transform.
+    let adds = |feature: &Feature, value: Value| match (value, &feature.kind) {
         (Value::Level(level), FeatureKind::Categorical { levels }) => {
-            let level = levels.get(*level).map_or("", String::as_str);
+            let level = levels.get(level).map_or("", String::as_str);
             Some(coefficient(&format!("{}={level}", feature.name)))
         }
-        (
-            Value::Number(number),
-            FeatureKind::Numeric {
-                transform: Transform::Log,
-                ..
-            },
-        ) => Some(coefficient(&feature.name) * logarithm(*number)),
         (Value::Number(number), _) => Some(coefficient(&feature.name) * number),
-        _ => None,
+        (Value::Level(_) | Value::Missing, _) => None,
     };
-    let both = || cohort.features.iter().zip(patient);
-    let wanted: Vec<String> = both()
-        .filter(|one| adds(*one).is_none())
-        .map(|(feature, _)| feature.name.clone())
-        .collect();
+    let imputed = |place: usize, feature: &Feature| match feature.impute {
+        Impute::Refuse => None,
+        Impute::Mean | Impute::Median | Impute::Indicator => {
+            let indicator = coefficient(&format!("{}=missing", feature.name));
+            Some(indicator + adds(feature, *model.imputed.get(place)?)?)
+        }
+    };
+    let (mut placed, mut wanted) = (Vec::new(), Vec::new());
+    for (place, (feature, value)) in cohort.features.iter().zip(patient).enumerate() {
+        let found = match (value, &feature.kind) {
+            (Value::Missing, _) => imputed(place, feature),
+            (
+                Value::Number(number),
+                FeatureKind::Numeric {
+                    transform: Transform::Log,
+                    ..
+                },
+            ) => adds(feature, Value::Number(logarithm(*number))),
+            (value, _) => adds(feature, *value),
+        };
+        match found {
+            Some(own) => placed.push(own),
+            None => wanted.push(feature.name.clone()),
+        }
+    }
     match wanted.is_empty() {
-        true => Ok(both().filter_map(adds).collect()),
+        true => Ok(placed),
         false => Err(wanted),
     }
 }

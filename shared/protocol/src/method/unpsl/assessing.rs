@@ -7,8 +7,8 @@ use super::message::{Finishing, FoldChoice, Request};
 use super::rounds::Fit;
 use super::settings::UnpslSettings;
 use crate::assessment::{
-    Assessment, DISTANCE_RULE, EUCLIDEAN_RULE, EvaluationCounts, INNER_PRODUCT_RULE, PAIRS_RULE,
-    SHARE_BINS, score_bins,
+    Assessment, DISTANCE_RULE, EUCLIDEAN_RULE, EvaluationCounts, Gains, INNER_PRODUCT_RULE,
+    PAIRS_RULE, SHARE_BINS, score_bins,
 };
 use crate::exchange::Course;
 use crate::failure::{Code, Failure};
@@ -136,16 +136,15 @@ pub(super) struct Tables {
 impl Tables {
     /// The tables, over nobody.
     pub(super) fn blank(self) -> Assessment {
-        let nearest = |neighbours: u32| {
-            let rules = [DISTANCE_RULE, INNER_PRODUCT_RULE, EUCLIDEAN_RULE];
-            rules.map(|rule| self.nearest(rule, neighbours))
-        };
+        let rules = [DISTANCE_RULE, INNER_PRODUCT_RULE, EUCLIDEAN_RULE];
+        let nearest = |rule| self.nearest(rule, self.neighbours);
         let held_out = || pairs(Some(vec![vec![0; SHARE_BINS]; 2]));
         Assessment {
             objective: Some(0.0),
             evaluation: match self.has_weights {
                 false => vec![self.nearest(EUCLIDEAN_RULE, self.neighbours)],
-                true => nearest(self.neighbours)
+                true => rules
+                    .map(nearest)
                     .into_iter()
                     .chain([pairs(None)])
                     .collect(),
@@ -154,7 +153,8 @@ impl Tables {
                 false => Vec::new(),
                 true => {
                     let pairs = self.is_of_pairs.then(held_out);
-                    nearest(self.of_folds).into_iter().chain(pairs).collect()
+                    let tables = rules.map(|rule| self.held_out(rule));
+                    tables.into_iter().chain(pairs).collect()
                 }
             },
             ..Assessment::default()
@@ -163,26 +163,23 @@ impl Tables {
 
     fn nearest(self, rule: &str, neighbours: u32) -> EvaluationCounts {
         let bins = score_bins(neighbours);
+        let scores = (self.classes == 2).then(|| vec![vec![0; bins]; self.classes]);
+        EvaluationCounts::new(rule, neighbours, square(self.classes), scores)
+    }
+
+    /// The same of held-out patients, compared with the Euclidean distance.
+    fn held_out(self, rule: &str) -> EvaluationCounts {
+        let is_compared = rule != EUCLIDEAN_RULE;
         EvaluationCounts {
-            rule: rule.to_owned(),
-            neighbours,
-            confusion: square(self.classes),
-            scores: (self.classes == 2).then(|| vec![vec![0; bins]; self.classes]),
-            rounded_to: 1,
-            area: None,
+            loss: Some(0.0),
+            gains: Gains::blank(is_compared, self.classes),
+            ..self.nearest(rule, self.of_folds)
         }
     }
 }
 
 fn pairs(scores: Option<Vec<Vec<u64>>>) -> EvaluationCounts {
-    EvaluationCounts {
-        rule: PAIRS_RULE.to_owned(),
-        neighbours: 0,
-        confusion: square(2),
-        scores,
-        rounded_to: 1,
-        area: None,
-    }
+    EvaluationCounts::new(PAIRS_RULE, 0, square(2), scores)
 }
 
 fn square(classes: usize) -> Option<Vec<Vec<u64>>> {

@@ -4,7 +4,7 @@ use crate::method::forest::tests::trees;
 use crate::tests::{ask, left, requests_are_golden, result_is_golden};
 use ndarray::array;
 use privacy::ErrorSums;
-use protocol::assessment::{ErrorMeasure, EvaluationCounts};
+use protocol::assessment::{ErrorMeasure, EvaluationCounts, Gains};
 use protocol::message::compare::{self, FamilyCounts, Judging};
 use protocol::message::regression::{Design, Evaluating};
 use protocol::message::{Request, forest};
@@ -16,44 +16,42 @@ use protocol::result::RunResult;
 use std::sync::Arc;
 
 fn families() -> Vec<FamilyCounts> {
-    let counts = |family: Family, confusion| EvaluationCounts {
-        rule: family.name().to_owned(),
-        neighbours: 5,
-        confusion,
-        scores: None,
+    let counts = |family: Family, confusion, errors| EvaluationCounts {
         rounded_to: 10,
-        area: None,
+        gains: Gains {
+            areas: None,
+            errors,
+        },
+        ..EvaluationCounts::new(family.name(), 5, confusion, None)
     };
     vec![
         FamilyCounts {
             family: Family::Euclidean,
             measure: ErrorMeasure::Misclassified,
-            counts: counts(Family::Euclidean, Some(vec![vec![40, 10], vec![20, 30]])),
+            counts: counts(
+                Family::Euclidean,
+                Some(vec![vec![40, 10], vec![20, 30]]),
+                None,
+            ),
             errors: Some(ErrorSums {
                 total: 100,
                 error: 20.0,
             }),
-            discordant: None,
-            differences: None,
         },
         FamilyCounts {
             family: Family::Cosine,
             measure: ErrorMeasure::Misclassified,
-            counts: counts(Family::Cosine, None),
+            counts: counts(Family::Cosine, None, None),
             errors: None,
-            discordant: Some([9, 14, 100]),
-            differences: None,
         },
         FamilyCounts {
             family: Family::Gower,
             measure: ErrorMeasure::Squared,
-            counts: counts(Family::Gower, None),
+            counts: counts(Family::Gower, None, Some([90.0, -1.5, 4.0, -1.5, 90.0])),
             errors: Some(ErrorSums {
                 total: 90,
                 error: 12.5,
             }),
-            discordant: None,
-            differences: Some([90.0, -1.5, 4.0, -1.5, 90.0]),
         },
     ]
 }
@@ -121,7 +119,7 @@ fn what_nobody_can_have_left_is_refused_with_what_was_wrong() {
     assert_eq!(refused(|_| {}), "");
     let unknown = refused(|family| family.counts.rule = "nearest".to_owned());
     assert!(unknown.contains("unknown family"), "{unknown}");
-    let unbounded = refused(|family| family.differences = Some([f64::NAN; 5]));
+    let unbounded = refused(|family| family.counts.gains.errors = Some([f64::NAN; 5]));
     assert!(unbounded.contains("NaN"), "{unbounded}");
     let many: Vec<FamilyCounts> = (0..8).flat_map(|_| families()).collect();
     let many = crate::decode_result(&crate::encode_result(&result(many)));

@@ -3,6 +3,7 @@
 use crate::generated as pb;
 use crate::tests::{ask, left, requests_are_golden, result_is_golden};
 use prost::Message;
+use protocol::cohort::Value;
 use protocol::message::Request;
 use protocol::message::regression::{self};
 use protocol::method::Model;
@@ -101,6 +102,7 @@ fn model() -> model::Model {
             feature: "age".to_owned(),
             knots: vec![40.0, 55.0, 70.5],
         }],
+        imputed: vec![Value::Number(54.5), Value::Level(2)],
         selection: Some(Selection {
             criterion: Criterion::Wald { p: 0.0625 },
             removed: vec![Removed {
