@@ -113,7 +113,7 @@ fn the_page_compares_a_patient_with_the_similar_and_says_first_if_nobody_is() {
     }
     assert!(lines[1..].iter().all(|line| known.contains(&line[2])));
     // A class has no survival.
-    assert!(!Path::new(&folder).join("survival.svg").exists());
+    assert!(!known.contains("number at risk"));
     let file = world.query("odd.csv", &ALL, &[2]);
     let text = fs::read_to_string(&file).unwrap();
     let last = text.lines().nth(1).unwrap().rsplit(',').next().unwrap();
@@ -414,7 +414,7 @@ fn an_anchored_distance_says_the_predicted_risk_and_its_reasons() {
 fn a_forest_compares_by_its_proximity_and_survival_is_drawn() {
     let world = World::new("survival", FOREST);
     let (folder, csv) = (world.path("similar"), world.path("cases.csv"));
-    let figure = format!("{folder}/survival.svg");
+    let page = format!("{folder}/similar.html");
     let words = [
         "--patient",
         "north-0004",
@@ -433,11 +433,16 @@ fn a_forest_compares_by_its_proximity_and_survival_is_drawn() {
             .iter()
             .all(|(patient, distance)| patient != "north-0004" && (0.0..=1.0).contains(distance))
     );
-    assert!(
-        fs::read_to_string(&figure)
-            .unwrap()
-            .contains("7 nearest to north-0004")
-    );
+    let shown = fs::read_to_string(&page).unwrap();
+    for said in [
+        "7 nearest to north-0004",
+        "number at risk",
+        "<polygon",
+        "with intervals of 95 % (log-log)",
+    ] {
+        assert!(shown.contains(said), "{said}");
+    }
+    assert_eq!(shown.matches("<svg").count(), 1);
     let lines = table(&csv);
     assert_eq!(lines.len(), 8);
     assert_eq!(
@@ -458,8 +463,26 @@ fn a_forest_compares_by_its_proximity_and_survival_is_drawn() {
         .sum();
     assert_eq!(survival["events"], events);
     assert_eq!(survival["curve"][0][1], 1.0);
+    // Told by at most three times, each with its interval.
+    let by_time = survival["by_time"].as_array().unwrap();
+    assert!((1..=3).contains(&by_time.len()), "{by_time:?}");
+    for one in by_time {
+        let [value, low, high] =
+            ["value", "low", "high"].map(|end| one["share_with_event"][end].as_f64().unwrap());
+        assert!(low <= value && value <= high && low < high, "{one}");
+        assert!(one["at_risk"].as_u64().unwrap() <= 7);
+    }
+    let text = world
+        .ask("similar", &["--patient", "north-0004", "-k", "7"])
+        .unwrap();
+    let line = text.lines().find(|line| line.contains("while followed"));
+    let line = line.unwrap();
+    assert!(
+        line.contains("median") && line.matches(" by ").count() <= 4,
+        "{line}"
+    );
     #[cfg(unix)]
-    for file in [&figure, &csv] {
+    for file in [&page, &csv] {
         use std::os::unix::fs::PermissionsExt;
         assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o077, 0);
     }

@@ -286,6 +286,7 @@ fn survival_takes_times_from_0_on_and_leaves_out_who_has_no_event_field() {
             event: "event".to_owned(),
             event_values: vec!["1".to_owned()],
             horizon: None,
+            horizons: Vec::new(),
         },
         missing: Vec::new(),
     };

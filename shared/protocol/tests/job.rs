@@ -81,6 +81,21 @@ fn a_baseline_has_keys_of_its_own() {
 }
 
 #[test]
+fn times_by_which_a_risk_is_wanted_rise_and_end_at_the_horizon() {
+    let of = |horizons: &str| {
+        let survival = format!("kind = \"survival\"\nevent = \"e\"\nhorizon = 900\n{horizons}");
+        let job = JOB.replace("kind = \"binary\"\npositive = [\"1\"]", &survival);
+        job.replace("unpsl", "regression")
+    };
+    let job = Job::parse(&of("horizons = [365, 900]")).unwrap();
+    assert_eq!(job.cohort.outcome.kind.horizons(), [365.0, 900.0]);
+    for wrong in ["[365, 901]", "[365, 365]", "[0, 365]", "[1, 2, 3, 4, 5, 6]"] {
+        let text = problems(&of(&format!("horizons = {wrong}")));
+        assert!(text.contains("rising times above 0"), "{wrong}: {text}");
+    }
+}
+
+#[test]
 fn unpsl_refuses_an_outcome_without_classes() {
     for kind in ["kind = \"numeric\"", "kind = \"survival\"\nevent = \"e\""] {
         let job = JOB.replace("kind = \"binary\"\npositive = [\"1\"]", kind);

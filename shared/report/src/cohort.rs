@@ -25,6 +25,9 @@ pub(crate) struct OutcomeEntry<'j> {
     /// Of a survival time.
     #[serde(skip_serializing_if = "Option::is_none")]
     horizon: Option<f64>,
+    /// Times by which its risk is given.
+    #[serde(skip_serializing_if = "<[f64]>::is_empty")]
+    horizons: &'j [f64],
 }
 
 #[derive(Serialize)]
@@ -71,6 +74,7 @@ impl<'j> OutcomeEntry<'j> {
             },
             unit: &own.unit,
             horizon: horizon.is_finite().then_some(horizon),
+            horizons: own.kind.horizons(),
         }
     }
 }

@@ -22,6 +22,7 @@ mod rounds;
 mod saying;
 mod scatter;
 mod studies;
+mod survival;
 mod tables;
 mod verdict;
 mod watching;
@@ -40,12 +41,13 @@ pub use method::{Answer, Said};
 pub use npy::npy;
 pub use outcome::sentence as outcome_sentence;
 pub use page::{Part, Shares, Table, sheet};
-pub use plots::{Curve, against, survival};
+pub use plots::against;
 pub use saying::{SayError, remark, say, with_causes};
 pub use scatter::{scatter_by_group, scatter_by_value};
 /// A table that cannot be written as JSON.
 pub use serde_json::Error as JsonError;
 pub use studies::{studies_json, studies_table, study_json, study_text};
+pub use survival::{SurvivalCurve, SurvivalPoint, survival};
 pub use watching::Watching;
 pub use words::moment;
 

@@ -1,21 +1,20 @@
-//! Plots of two axes: curves of shares, survival by group, and what was observed against what was predicted.
+//! Plots of two axes: curves of shares, and what was observed against what was predicted.
 
 use crate::figures::{
     EDGE, Entry, FONT, FigureError, GREY, INK, Mark, PALETTE, drawing, extent, fault,
 };
 use plotters::prelude::*;
-use protocol::cohort::OutcomeSpecification;
 
 /// Height without the key, in pixels.
-const HEIGHT: i32 = 300;
+pub(crate) const HEIGHT: i32 = 300;
 
 /// A named curve through its points.
 #[derive(Debug, Clone)]
-pub struct Curve {
+pub(crate) struct Curve {
     /// What the key says.
-    pub name: String,
+    pub(crate) name: String,
     /// Its points, from left to right.
-    pub points: Vec<(f64, f64)>,
+    pub(crate) points: Vec<(f64, f64)>,
 }
 
 /// An axis.
@@ -56,50 +55,6 @@ pub(crate) fn shares(x: &str, y: &str, curves: &[Curve]) -> Result<String, Figur
             diagonal: true,
         }),
     }
-}
-
-/// Survival of each group by the outcome's time, from 1 at time 0; the axis of time says what is to be `known` of them.
-///
-/// # Errors
-/// [`FigureError`].
-pub fn survival(
-    groups: &[Curve],
-    outcome: &OutcomeSpecification,
-    known: &str,
-) -> Result<String, FigureError> {
-    let time = format!("{}{known}", outcome.unit_in_words());
-    let event = outcome.event_label();
-    let free = match event.strip_prefix("with ") {
-        Some(event) => format!("share without {event}"),
-        None => format!("share not {event}"),
-    };
-    let times = groups.iter().flat_map(|group| &group.points);
-    let last = times.map(|point| point.0).fold(0.0, f64::max);
-    // A step down stands between the point before and the point at its time.
-    let stepped = |group: &Curve| {
-        let steps = group.points.windows(2);
-        let corners = steps.flat_map(|pair| [pair[0], (pair[1].0, pair[0].1)]);
-        Curve {
-            name: group.name.clone(),
-            points: corners.chain(group.points.last().copied()).collect(),
-        }
-    };
-    let curves: Vec<Curve> = groups.iter().map(stepped).collect();
-    draw(&Plot {
-        x: Axis {
-            name: &time,
-            low: 0.0,
-            high: last.max(f64::MIN_POSITIVE),
-        },
-        y: Axis {
-            name: &free,
-            low: 0.0,
-            high: 1.0,
-        },
-        curves: &curves,
-        points: &[],
-        diagonal: false,
-    })
 }
 
 /// A curve through its points, of any numbers.
@@ -189,40 +144,9 @@ fn draw(plot: &Plot<'_>) -> Result<String, FigureError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::cohort::OutcomeKind;
 
     #[test]
-    fn survival_is_drawn_in_steps_and_nothing_of_nothing() {
-        let group = Curve {
-            name: "high".to_owned(),
-            points: vec![(0.0, 1.0), (4.0, 0.5)],
-        };
-        let outcome = OutcomeSpecification {
-            label: "Death".to_owned(),
-            unit: "days".to_owned(),
-            level_labels: Default::default(),
-            column: "days".to_owned(),
-            kind: OutcomeKind::Survival {
-                event: "died".to_owned(),
-                event_values: Vec::new(),
-                horizon: None,
-            },
-            range: None,
-            missing: Vec::new(),
-        };
-        let svg = survival(&[group], &outcome, "").unwrap();
-        assert!(svg.contains("days") && svg.contains("share without the event"));
-        // Axes and the key are lines of two ends.
-        let lines = svg.split("points=\"").skip(1);
-        let lines = lines.map(|line| line.split('"').next().unwrap().split_whitespace());
-        let corner = |corner: &str| -> (f64, f64) {
-            let (x, y) = corner.split_once(',').unwrap();
-            (x.parse().unwrap(), y.parse().unwrap())
-        };
-        let mut lines = lines.map(|line| line.map(corner).collect::<Vec<_>>());
-        let corners = lines.find(|corners| corners.len() == 3).unwrap();
-        assert!(svg.contains("high"));
-        assert!(corners[0].1 == corners[1].1 && corners[1].0 == corners[2].0);
+    fn nothing_is_drawn_of_no_curves() {
         assert_eq!(shares("x", "y", &[]).unwrap(), "");
     }
 }

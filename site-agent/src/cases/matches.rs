@@ -36,6 +36,9 @@ struct Answer {
     fared: GroupFared,
     #[serde(skip)]
     sentence: String,
+    /// Each match once.
+    #[serde(skip)]
+    rows: Vec<usize>,
 }
 
 #[derive(Debug, Serialize)]
@@ -209,12 +212,14 @@ fn answer(
         patient: asked.names[query].clone(),
         matches: own.iter().map(|place| one(query, *place)).collect(),
     });
-    let rows: Vec<usize> = found
+    // Whoever matches several is one patient: counted twice, intervals would be too narrow.
+    let rows: BTreeSet<usize> = found
         .0
         .iter()
         .flatten()
         .map(|place| candidates[*place])
         .collect();
+    let rows: Vec<usize> = rows.into_iter().collect();
     let fared = Fared::of(outcome, &rows);
     Answer {
         comparison: setting.comparison.name(),
@@ -232,8 +237,9 @@ fn answer(
                 after: OneContrast::of(row.after, setting, &row.name),
             })
             .collect(),
-        sentence: shown::fared(&fared, rows.len(), &setting.job.cohort.outcome),
-        fared: GroupFared::of(&fared, &setting.job.cohort.outcome),
+        sentence: shown::fared(&fared, rows.len(), &setting.telling),
+        fared: GroupFared::of(&fared, &setting.telling),
+        rows,
     }
 }
 

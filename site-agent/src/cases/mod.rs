@@ -16,6 +16,7 @@ mod setting;
 mod shown;
 pub(crate) mod similar;
 mod spreads;
+mod survival;
 mod weights;
 
 pub use clusters::clusters;

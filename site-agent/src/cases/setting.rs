@@ -4,6 +4,7 @@ use super::CasesError;
 use super::left::{self, Left};
 use super::record::{FOREST, Learned, LearnedMetric, PERSONAL, RECORD, Record};
 use super::shown::short;
+use super::survival::Telling;
 use crate::cli::{By, Where};
 use crate::config::SourceConfig;
 use crate::source::{self, Patients, Queries};
@@ -33,6 +34,8 @@ pub(super) struct Setting {
     pub(super) placed: Placed,
     /// The regression that weighs, where one does.
     pub(super) fit: Option<Weighing>,
+    /// The outcome, and when its survival is given.
+    pub(super) telling: Telling,
     /// What is to be known before the answer is believed.
     pub(super) remarks: Vec<String>,
     /// How a new patient's file is read.
@@ -90,6 +93,7 @@ impl Setting {
         }
         Ok(Self {
             placed,
+            telling: Telling::new(&job.cohort.outcome, cohort.outcome()),
             job,
             columns,
             cohort,

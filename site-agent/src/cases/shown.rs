@@ -1,14 +1,14 @@
 //! Values, numbers and tables as people read them.
 
+use super::survival::Telling;
 use protocol::cohort::{Feature, FeatureKind, OutcomeKind, OutcomeSpecification};
 use serde::Serialize;
 use similarity::cohort::{MISSING_LEVEL, Outcome, Values};
+use similarity::judge::survival::Median;
 use similarity::uses::cases::{Fared, Interval};
 
 /// What stands for a missing value.
 pub(super) const MISSING: &str = "missing";
-/// Points of a survival curve that a sentence names.
-const POINTS_MAX: usize = 5;
 
 /// A patient's value of a feature, in the job's words.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // places of levels
@@ -191,19 +191,46 @@ pub(super) enum GroupFared {
     /// Events.
     Survival {
         events: usize,
-        share_with_event: Told,
         /// What it is called.
         event: String,
         /// Of the times.
         unit: String,
-        median: Option<f64>,
-        /// Time and share without event.
-        curve: Vec<(f64, f64)>,
+        median: ToldMedian,
+        /// The share with an event by the times that are shown.
+        by_time: Vec<ToldBy>,
+        /// Time, share without event, and the ends of its interval.
+        curve: Vec<(f64, f64, f64, f64)>,
     },
 }
 
+/// The share with an event by a time.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct ToldBy {
+    time: f64,
+    share_with_event: Told,
+    at_risk: usize,
+}
+
+/// A median time with its interval, of which nothing is known that a curve does not reach.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct ToldMedian {
+    value: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+}
+
+impl From<Median> for ToldMedian {
+    fn from(Median { time, low, high }: Median) -> Self {
+        Self {
+            value: time,
+            low,
+            high,
+        }
+    }
+}
+
 impl GroupFared {
-    /// The share of each class, of two the second alone, or of those who had the event; of a mean nothing.
+    /// The share of each class, of two the second alone; of another outcome nothing.
     pub(super) fn shares(&self) -> Vec<(String, Told)> {
         match self {
             Self::Classes(classes) => {
@@ -211,12 +238,7 @@ impl GroupFared {
                 let classes = classes.iter().skip(skipped);
                 classes.map(|one| (one.class.clone(), one.share)).collect()
             }
-            Self::Mean(_) => Vec::new(),
-            Self::Survival {
-                share_with_event,
-                event,
-                ..
-            } => vec![(event.clone(), *share_with_event)],
+            Self::Mean(_) | Self::Survival { .. } => Vec::new(),
         }
     }
 }
@@ -230,7 +252,7 @@ pub(super) struct ToldClass {
 }
 
 impl GroupFared {
-    pub(super) fn of(fared: &Fared, specification: &OutcomeSpecification) -> Self {
+    pub(super) fn of(fared: &Fared, telling: &Telling) -> Self {
         match fared {
             Fared::Classes(shares) => Self::Classes(
                 shares
@@ -243,20 +265,27 @@ impl GroupFared {
                     .collect(),
             ),
             Fared::Mean(interval) => Self::Mean((*interval).into()),
-            Fared::Survival {
-                events,
-                share,
-                curve,
-                median,
-            } => Self::Survival {
-                events: *events,
-                share_with_event: (*share).into(),
-                event: specification.event_label().to_owned(),
-                unit: specification.unit_in_words().to_owned(),
-                median: *median,
+            Fared::Survival(curve) => Self::Survival {
+                events: curve.events(),
+                event: telling.specification.event_label().to_owned(),
+                unit: telling.specification.unit_in_words().to_owned(),
+                median: curve.median().into(),
+                by_time: telling
+                    .known(curve)
+                    .map(|at| ToldBy {
+                        time: at.time,
+                        share_with_event: Told {
+                            value: 1.0 - at.share,
+                            low: 1.0 - at.high,
+                            high: 1.0 - at.low,
+                        },
+                        at_risk: curve.at_risk(at.time),
+                    })
+                    .collect(),
                 curve: curve
+                    .points()
                     .iter()
-                    .map(|point| (point.time, point.share))
+                    .map(|point| (point.time, point.share, point.low, point.high))
                     .collect(),
             },
         }
@@ -264,11 +293,8 @@ impl GroupFared {
 }
 
 /// How `patients` fared, in a sentence.
-pub(super) fn fared(
-    fared: &Fared,
-    patients: usize,
-    specification: &OutcomeSpecification,
-) -> String {
+pub(super) fn fared(fared: &Fared, patients: usize, telling: &Telling) -> String {
+    let specification = &telling.specification;
     let ends = |interval: &Interval| {
         format!(
             "95 %: {:.0} to {:.0}",
@@ -299,33 +325,7 @@ pub(super) fn fared(
                 short(*high)
             )
         }
-        Fared::Survival {
-            events,
-            share,
-            curve,
-            median,
-        } => {
-            let mut text = format!(
-                "{events} of {patients} {} while followed, {} ({})",
-                specification.event_label(),
-                percent(share.value),
-                ends(share)
-            );
-            let step = curve.len().div_ceil(POINTS_MAX).max(1);
-            let points = curve.iter().skip(1).step_by(step);
-            let points = points.map(|point| {
-                let time = in_unit(point.time, specification);
-                format!("{} after {time}", percent(point.share))
-            });
-            let points = points.collect::<Vec<_>>().join(", ");
-            if !points.is_empty() {
-                text.push_str(&format!("; all others by Kaplan-Meier {points}"));
-            }
-            if let Some(median) = median {
-                text.push_str(&format!("; median {}", in_unit(*median, specification)));
-            }
-            text
-        }
+        Fared::Survival(curve) => telling.sentence(curve),
     }
 }
 

@@ -145,8 +145,8 @@ fn answer(setting: &Setting, asked: &Asked, k: usize) -> Result<Answer, CasesErr
         remarks: setting.remarks.clone(),
         regression: setting.fit.as_ref().map(Regression::of),
         queries: queries.collect(),
-        whole_sentence: shown::fared(&whole, patients, &setting.job.cohort.outcome),
-        whole: GroupFared::of(&whole, &setting.job.cohort.outcome),
+        whole_sentence: shown::fared(&whole, patients, &setting.telling),
+        whole: GroupFared::of(&whole, &setting.telling),
     })
 }
 
@@ -181,8 +181,8 @@ fn one(setting: &Setting, asked: &Asked, query: usize, found: Cases, usual: &[f6
         cases: found.cases.iter().map(case).collect(),
         tied: found.tied,
         incomparable: found.incomparable,
-        sentence: shown::fared(&fared, rows.len(), &setting.job.cohort.outcome),
-        fared: GroupFared::of(&fared, &setting.job.cohort.outcome),
+        sentence: shown::fared(&fared, rows.len(), &setting.telling),
+        fared: GroupFared::of(&fared, &setting.telling),
         unusual: Unusual {
             mean_distance,
             farther_than,

@@ -1,27 +1,28 @@
 //! Figures of single patients, which stay at the site.
 
-use ndarray::Array1;
 use protocol::cohort::OutcomeSpecification;
-use report::{Curve, against, survival};
+use report::{SurvivalCurve, SurvivalPoint, against, survival};
 use similarity::cohort::Outcome;
 use similarity::judge::predicted::Predicted;
-use similarity::judge::survival::{groups_by_risk, kaplan_meier};
+use similarity::judge::survival::{KaplanMeier, groups_by_risk};
 use std::io;
 
 /// Groups of predicted risk.
 const GROUPS: [&str; 3] = ["lowest risk", "middle", "highest risk"];
 
-/// Survival of the patients `rows`, by Kaplan and Meier.
-pub(crate) fn survival_curve(
-    name: String,
-    (time, event): (&Array1<f64>, &Array1<bool>),
-    rows: &[usize],
-) -> Curve {
-    let points = kaplan_meier(time, event, rows.iter().copied());
-    let points = points.iter().map(|point| (point.time, point.share));
-    Curve {
+/// A curve as it is drawn.
+pub(crate) fn survival_curve(name: String, curve: &KaplanMeier) -> SurvivalCurve {
+    let points = curve.points().iter().map(|point| SurvivalPoint {
+        time: point.time,
+        share: point.share,
+        low: point.low,
+        high: point.high,
+    });
+    SurvivalCurve {
         name,
         points: points.collect(),
+        censored: curve.censored(),
+        followed: curve.followed().collect(),
     }
 }
 
@@ -46,9 +47,10 @@ pub(super) fn figure(
             let groups = groups_by_risk(predicted.values(), GROUPS.len());
             let curve = |(name, members): (&&str, &Vec<usize>)| {
                 let name = format!("{name}: {} patients", members.len());
-                survival_curve(name, (time, event), members)
+                let curve = KaplanMeier::of(time, event, members.iter().copied());
+                survival_curve(name, &curve)
             };
-            let curves: Vec<Curve> = GROUPS.iter().zip(&groups).map(curve).collect();
+            let curves: Vec<SurvivalCurve> = GROUPS.iter().zip(&groups).map(curve).collect();
             ("survival.svg", survival(&curves, specification, ""))
         }
     };

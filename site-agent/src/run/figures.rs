@@ -5,6 +5,7 @@ use protocol::assessment::{Assessment, EvaluationCounts};
 use protocol::job::Job;
 use protocol::message::Description;
 use protocol::scores::{PooledErrors, of_counts};
+use report::LocalFigure;
 use serde_json::{Value, json};
 use std::io;
 use std::path::Path;
@@ -14,6 +15,40 @@ use wire::private;
 const FILE_NAME: &str = "figures.json";
 /// The same to read.
 const PAGE: &str = "report.html";
+
+/// Drawings of patients in the same folder, each with its heading and what it shows.
+const DRAWN: [(&str, &str, &str); 3] = [
+    (
+        "survival.svg",
+        "Survival by predicted risk",
+        "The share of patients without an event by time (Kaplan-Meier), in three groups of equal size by predicted risk, with bands of \
+         95 % (log-log). Strokes are patients who were censored. The further apart, the better the risk orders patients.",
+    ),
+    (
+        "predicted.svg",
+        "Observed against predicted",
+        "One point per patient. On the line, both are equal.",
+    ),
+    (
+        "scaling.svg",
+        "Patients",
+        "Classical multidimensional scaling of the proximities: patients who fall into the same terminal nodes lie near each \
+         other. One point per patient, coloured by outcome.",
+    ),
+];
+
+/// What a run's method has drawn of the patients in this folder.
+pub(super) fn drawn(folder: &Path) -> Vec<LocalFigure> {
+    let read = |(file, title, caption): &(&str, &'static str, &'static str)| {
+        let svg = std::fs::read_to_string(folder.join(file)).ok()?;
+        Some(LocalFigure {
+            title,
+            svg,
+            caption,
+        })
+    };
+    DRAWN.iter().filter_map(read).collect()
+}
 
 /// Writes how well a run's model serves the patients of this site beside its other results: beside, then renamed.
 ///
@@ -67,6 +102,6 @@ pub(super) fn write(
     private::replace(&folder.join(FILE_NAME), &bytes)?;
     private::replace(
         &folder.join(PAGE),
-        page(job, description, assessment).as_bytes(),
+        page(job, description, assessment, drawn(folder)).as_bytes(),
     )
 }

@@ -4,6 +4,7 @@
 //! same here as in a federation. By Algorithm 1 of the paper UnPSL learns only where somebody asks for it.
 
 use super::driver::{VERSION, now};
+use super::figures;
 use super::stop::Stop;
 use crate::cli::{Algorithm, Local};
 use crate::config::{ConfigError, SiteConfig, SourceConfig};
@@ -22,35 +23,15 @@ use protocol::name::{NameError, OperatorName, RunId, SiteName};
 use protocol::progress::{Ending, Progress};
 use protocol::result::RunResult;
 use protocol::run::{Action, Event, Run};
-use report::{FolderError, LocalFigure, PendingFolder, Replace, ReportError, Watching};
+use report::{FolderError, PendingFolder, Replace, ReportError, Watching};
 use similarity::learn::unpsl::{LocalRound, LocalStatus};
 use similarity::numeric::seed::Seed;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// The one site of a local run.
 const SITE: &str = "local";
-/// Figures within that folder, each with its heading and what it shows.
-const FIGURES: [(&str, &str, &str); 3] = [
-    (
-        "survival.svg",
-        "Survival by predicted risk",
-        "The share of patients without an event by time (Kaplan-Meier), in three groups of equal size by the risk that trees \
-         predict which have not seen the patient. The further apart, the better the risk orders patients.",
-    ),
-    (
-        "predicted.svg",
-        "Observed against predicted",
-        "One point per patient, predicted by trees that have not seen it. On the line, both are equal.",
-    ),
-    (
-        "scaling.svg",
-        "Patients",
-        "Classical multidimensional scaling of the proximities: patients who fall into the same terminal nodes lie near each \
-         other. One point per patient, coloured by outcome.",
-    ),
-];
 /// Folder of patient-level results within the output.
 const PATIENTS: &str = "patients";
 
@@ -160,7 +141,11 @@ pub fn run(arguments: &Local) -> Result<LocalRun, LocalError> {
             folder: None,
         });
     }
-    report::write_with(&result, &figures(&out.path().join(PATIENTS)), out.path())?;
+    report::write_with(
+        &result,
+        &figures::drawn(&out.path().join(PATIENTS)),
+        out.path(),
+    )?;
     Ok(LocalRun {
         result,
         folder: Some(out.finish()?),
@@ -175,19 +160,6 @@ fn fresh_id() -> Result<RunId, NameError> {
         &OperatorName::new(SITE)?,
         &format!("{moment} {}", std::process::id()),
     )
-}
-
-/// The figures of patients that the method has drawn.
-fn figures(folder: &Path) -> Vec<LocalFigure> {
-    let read = |(file, title, caption): &(&str, &'static str, &'static str)| {
-        let svg = std::fs::read_to_string(folder.join(file)).ok()?;
-        Some(LocalFigure {
-            title,
-            svg,
-            caption,
-        })
-    };
-    FIGURES.iter().filter_map(read).collect()
 }
 
 fn source_of(arguments: &Local) -> Result<SourceConfig, LocalError> {

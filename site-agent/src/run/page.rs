@@ -9,10 +9,15 @@ use protocol::message::Description;
 use protocol::method::forest::settings::Proximity;
 use protocol::method::regression::settings::{REGRESSION_RULE, WEIGHTED_RULE};
 use protocol::scores::{Judged, PooledErrors, Scores, of_counts};
-use report::{Part, Shares, outcome_sentence};
+use report::{LocalFigure, Part, Shares, outcome_sentence};
 
-/// The page of a run of this job.
-pub(super) fn page(job: &Job, description: &Description, assessment: &Assessment) -> String {
+/// The page of a run of this job, with what its method has drawn.
+pub(super) fn page(
+    job: &Job,
+    description: &Description,
+    assessment: &Assessment,
+    drawn: Vec<LocalFigure>,
+) -> String {
     let outcome = &job.cohort.outcome;
     let tables: Vec<Scores> = tables(assessment).filter_map(of_counts).collect();
     let errors: Vec<PooledErrors> = assessment
@@ -35,11 +40,10 @@ pub(super) fn page(job: &Job, description: &Description, assessment: &Assessment
         shares.extend(areas(&tables));
     }
     shares.extend(of_errors(&errors, !tables.is_empty(), outcome));
-    report::sheet(
-        &format!("{}: for this site's patients", job.name),
-        &sentences,
-        &shares.into_iter().map(Part::Shares).collect::<Vec<_>>(),
-    )
+    let shares = shares.into_iter().map(Part::Shares);
+    let parts: Vec<Part> = shares.chain(drawn.into_iter().map(Part::Figure)).collect();
+    let title = format!("{}: for this site's patients", job.name);
+    report::sheet(&title, &sentences, &parts)
 }
 
 /// The tables that are shown, of held-out patients where there are any: pairs of patients are another thing.

@@ -71,6 +71,8 @@ pub enum OutcomeKind {
         event_values: Vec<String>,
         /// The last time that a federated forest tells apart: later events count as censored.
         horizon: Option<f64>,
+        /// Times by which people want to know the risk, rising.
+        horizons: Vec<f64>,
     },
 }
 
@@ -323,6 +325,15 @@ impl OutcomeKind {
         match self {
             Self::Survival { horizon, .. } => horizon.unwrap_or(f64::INFINITY),
             Self::Binary { .. } | Self::Categorical { .. } | Self::Numeric => f64::INFINITY,
+        }
+    }
+
+    /// Times by which people want to know the risk of an event, rising; none where none are named.
+    #[must_use]
+    pub fn horizons(&self) -> &[f64] {
+        match self {
+            Self::Survival { horizons, .. } => horizons,
+            Self::Binary { .. } | Self::Categorical { .. } | Self::Numeric => &[],
         }
     }
 }

@@ -5,6 +5,9 @@ use super::{OutcomeKind, OutcomeSpecification, with_unit};
 use crate::document::{Section, list, nearest_hint};
 use std::collections::HashSet;
 
+/// Times by which the risk is given, at most.
+const HORIZONS_MAX: usize = 5;
+
 impl OutcomeSpecification {
     /// What people read for its classes, in the order of their codes; empty where there are none.
     #[must_use]
@@ -120,13 +123,7 @@ pub(crate) fn outcome(section: &mut Section<'_, '_>) -> Option<OutcomeSpecificat
             levels: levels(section),
         },
         Kind::Numeric => OutcomeKind::Numeric,
-        Kind::Survival => OutcomeKind::Survival {
-            event: section.required("event").unwrap_or_default(),
-            event_values: section.or("event_values", vec!["1".to_owned()]),
-            horizon: section
-                .has("horizon")
-                .then(|| section.number("horizon", 1.0, "a time above 0", |time| time > 0.0)),
-        },
+        Kind::Survival => survival(section),
     };
     let missing = missing(section, &kind);
     let is_number = matches!(kind, OutcomeKind::Numeric);
@@ -142,6 +139,25 @@ pub(crate) fn outcome(section: &mut Section<'_, '_>) -> Option<OutcomeSpecificat
     };
     labels_of_groups(section, &outcome);
     Some(outcome)
+}
+
+fn survival(section: &mut Section<'_, '_>) -> OutcomeKind {
+    let horizon = section
+        .has("horizon")
+        .then(|| section.number("horizon", 1.0, "a time above 0", |time| time > 0.0));
+    let horizons: Vec<f64> = section.or("horizons", Vec::new());
+    let rise = horizons.windows(2).all(|pair| pair[0] < pair[1]);
+    let fit = |time: &f64| time.is_finite() && *time > 0.0 && *time <= horizon.unwrap_or(*time);
+    if !rise || horizons.len() > HORIZONS_MAX || !horizons.iter().all(fit) {
+        let wanted = format!("up to {HORIZONS_MAX} rising times above 0, none beyond the horizon");
+        section.problem("horizons", &format!("{horizons:?}"), &wanted);
+    }
+    OutcomeKind::Survival {
+        event: section.required("event").unwrap_or_default(),
+        event_values: section.or("event_values", vec!["1".to_owned()]),
+        horizon,
+        horizons,
+    }
 }
 
 /// Values that mean missing, of which no list of the outcome has one.

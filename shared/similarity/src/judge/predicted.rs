@@ -4,7 +4,7 @@ use ndarray::{Array1, Axis};
 
 use crate::cohort::Outcome;
 use crate::judge::error::{RiskCase, concordant_pairs, largest};
-use crate::judge::survival::{kaplan_meier, time_lost};
+use crate::judge::survival::{KaplanMeier, time_lost};
 use crate::learn::forest::trees::predict::Prediction;
 use crate::uses::nearest::Nearest;
 
@@ -83,7 +83,7 @@ impl Predicted {
                     rows().map(|row| values[row]).sum::<f64>() / near.neighbours.len() as f64
                 }
                 Outcome::Survival { time, event } => {
-                    time_lost(&kaplan_meier(time, event, rows()), end)
+                    time_lost(KaplanMeier::of(time, event, rows()).points(), end)
                 }
             }
         };

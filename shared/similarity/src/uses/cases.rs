@@ -30,7 +30,7 @@ use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 use crate::cohort::Outcome;
 use crate::compare::{Comparison, Placed};
-use crate::judge::survival::{Survival, kaplan_meier};
+use crate::judge::survival::KaplanMeier;
 use crate::uses::search::{Queries, Search};
 
 /// Patients of the cohort with which a query is compared, at most; they are taken at equal steps.
@@ -253,17 +253,8 @@ pub enum Fared {
     Classes(Vec<ClassShare>),
     /// The mean, with Student's interval, in the outcome's unit.
     Mean(Interval),
-    /// Events among so many patients, and the share without one by time, by Kaplan and Meier.
-    Survival {
-        /// Patients with the event.
-        events: usize,
-        /// The share with the event while followed, with Wilson's interval.
-        share: Interval,
-        /// From 1 at time 0.
-        curve: Vec<Survival>,
-        /// When the curve first reaches one half.
-        median: Option<f64>,
-    },
+    /// The share without an event by time, by Kaplan and Meier.
+    Survival(KaplanMeier),
 }
 
 impl Fared {
@@ -290,15 +281,7 @@ impl Fared {
                 Self::Mean(mean(&seen))
             }
             Outcome::Survival { time, event } => {
-                let events = members.iter().filter(|row| event[**row]).count();
-                let curve = kaplan_meier(time, event, members.iter().copied());
-                let median = curve.iter().find(|point| point.share <= 0.5);
-                Self::Survival {
-                    events,
-                    share: wilson(events, members.len()),
-                    median: median.map(|point| point.time),
-                    curve,
-                }
+                Self::Survival(KaplanMeier::of(time, event, members.iter().copied()))
             }
         }
     }
@@ -418,17 +401,11 @@ mod tests {
             time: array![5.0, 2.0, 8.0, 3.0],
             event: array![true, true, false, true],
         };
-        let Fared::Survival {
-            events,
-            median,
-            curve,
-            ..
-        } = Fared::of(&survival, &[0, 1, 2, 3])
-        else {
+        let Fared::Survival(curve) = Fared::of(&survival, &[0, 1, 2, 3]) else {
             panic!("not survival")
         };
-        assert_eq!((events, median), (3, Some(3.0)));
-        assert_eq!(curve.last().map(|point| point.share), Some(0.25));
+        assert_eq!((curve.events(), curve.median().time), (3, Some(3.0)));
+        assert_eq!(curve.points().last().map(|point| point.share), Some(0.25));
         assert_eq!(share_below(&[1.0, 2.0, 3.0, 4.0], 3.5), 0.75);
     }
 }

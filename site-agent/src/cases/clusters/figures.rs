@@ -1,12 +1,11 @@
 //! Groups as figures, and a page of them.
 
+use super::super::survival::Drawn;
 use super::super::{CasesError, shown};
 use super::marks::GroupMarks;
 use super::text::p;
 use super::{Answer, Found};
-use crate::method::survival_curve;
-use report::{Curve, GroupFeature, GroupScore, GroupValues, LocalFigure, Part};
-use similarity::cohort::Outcome;
+use report::{GroupFeature, GroupScore, GroupValues, LocalFigure, Part};
 use similarity::uses::clusters::{Clustering, Spread, ordered};
 
 /// Rows of the map of patients.
@@ -28,16 +27,24 @@ pub(super) fn all(
             importance(found, (marks, groups), &order)?,
         ));
         figures.push(("features.svg", features(found, marks, &order)?));
-        figures.extend(survival(found, groups)?.map(|figure| ("survival.svg", figure)));
     }
     let mut files: Vec<(&'static str, String)> = figures
         .iter()
         .map(|(name, figure)| (*name, figure.svg.clone()))
         .collect();
-    let parts: Vec<Part> = figures
+    let mut parts: Vec<Part> = figures
         .into_iter()
         .map(|(_, figure)| Part::Figure(figure))
         .collect();
+    if let Some(drawn) = found.groups().map(|groups| survival(found, groups)) {
+        let drawn = drawn?;
+        files.extend(
+            drawn
+                .iter()
+                .map(|drawn| ("survival.svg", drawn.figure.svg.clone())),
+        );
+        parts.extend(drawn.into_iter().flat_map(Drawn::parts));
+    }
     let mut sentences = vec![answer.sentence.clone()];
     sentences.extend(answer.remarks.iter().map(|remark| shown::sentence(remark)));
     let title = format!("{}: clusters of patients", found.setting.job.name);
@@ -141,22 +148,16 @@ fn features(
     })
 }
 
-fn survival(found: &Found<'_>, groups: &Clustering) -> Result<Option<LocalFigure>, CasesError> {
-    let Outcome::Survival { time, event } = found.setting.cohort.outcome() else {
-        return Ok(None);
-    };
-    let curve = |group: usize| {
+fn survival(found: &Found<'_>, groups: &Clustering) -> Result<Option<Drawn>, CasesError> {
+    let group = |group: usize| {
         let members = groups.members(group);
         let name = format!("cluster {}, {} patients", group + 1, members.len());
-        survival_curve(name, (time, event), &members)
+        (name, members)
     };
-    let curves: Vec<Curve> = (0..groups.clusters()).map(curve).collect();
     let known = found
         .log_rank
         .map_or_else(String::new, |test| format!("; log-rank p {}", p(test.p)));
-    Ok(Some(LocalFigure {
-        title: "Survival by cluster",
-        svg: report::survival(&curves, &found.setting.job.cohort.outcome, &known)?,
-        caption: "Survival by cluster (Kaplan-Meier).",
-    }))
+    let drawn: Vec<(String, Vec<usize>)> = (0..groups.clusters()).map(group).collect();
+    let (telling, outcome) = (&found.setting.telling, found.setting.cohort.outcome());
+    telling.drawn("Survival by cluster", outcome, &drawn, &known)
 }

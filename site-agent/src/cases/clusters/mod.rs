@@ -250,9 +250,9 @@ fn groups(found: &Found<'_>) -> Vec<OneGroup> {
             medoid: setting.patients.name(groups.medoids[group]),
             stability: groups.stability[group],
             marks: marks.of(&setting.job.cohort.features, group),
-            sentence: shown::fared(&fared, rows.len(), &setting.job.cohort.outcome),
-            outcome: text::outcome(&fared, &setting.job.cohort.outcome),
-            fared: GroupFared::of(&fared, &setting.job.cohort.outcome),
+            sentence: shown::fared(&fared, rows.len(), &setting.telling),
+            outcome: text::outcome(&fared, &setting.telling),
+            fared: GroupFared::of(&fared, &setting.telling),
         }
     };
     (0..groups.clusters()).map(one).collect()

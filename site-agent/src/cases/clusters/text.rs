@@ -1,9 +1,9 @@
 //! Groups in words and tables.
 
 use super::super::shown::{four, in_unit, short, table};
+use super::super::survival::Telling;
 use super::{Answer, Found, OneGroup};
 use crate::cli::StabilityOption;
-use protocol::cohort::OutcomeSpecification;
 use similarity::uses::cases::Fared;
 
 /// Features that the first sentence names of a group.
@@ -101,7 +101,7 @@ pub(in super::super) fn p(value: f64) -> String {
 }
 
 /// How a group fared, in few words.
-pub(super) fn outcome(fared: &Fared, specification: &OutcomeSpecification) -> String {
+pub(super) fn outcome(fared: &Fared, telling: &Telling) -> String {
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     match fared {
         Fared::Classes(shares) => {
@@ -116,10 +116,8 @@ pub(super) fn outcome(fared: &Fared, specification: &OutcomeSpecification) -> St
                 format!("{} {}", percent(one.share.value), one.level)
             })
         }
-        Fared::Mean(mean) => format!("mean {}", in_unit(mean.value, specification)),
-        Fared::Survival { share, .. } => {
-            format!("{} {}", percent(share.value), specification.event_label())
-        }
+        Fared::Mean(mean) => format!("mean {}", in_unit(mean.value, &telling.specification)),
+        Fared::Survival(curve) => telling.short(curve),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Matches as a page: first whether the groups are alike, then their balance, then who matches.
 
 use super::super::setting::Setting;
+use super::super::survival::Drawn;
 use super::super::{CasesError, shown};
 use super::{Answer, UNBALANCED, balance_header, balance_row, beyond, love, matches_of, overview};
 use report::{LocalFigure, Part, Table};
@@ -40,7 +41,7 @@ pub(super) fn all(
         0 => "Distances in brackets.".to_owned(),
         more => format!("Distances in brackets. {more} more patients are in the table of `--csv`."),
     };
-    let parts = [
+    let mut parts = vec![
         Part::Figure(LocalFigure {
             title: "Balance",
             svg: svg.clone(),
@@ -57,18 +58,37 @@ pub(super) fn all(
                 .map(|row| balance_row(setting, row))
                 .collect(),
         }),
-        Part::Table(Table {
-            title: "Who matches".to_owned(),
-            caption,
-            header: ["query", "matches"].map(str::to_owned).to_vec(),
-            rows: rows
-                .map(|one| vec![one.patient.clone(), matches_of(one)])
-                .collect(),
-        }),
     ];
+    parts.extend(survival(setting, answer)?);
+    parts.push(Part::Table(Table {
+        title: "Who matches".to_owned(),
+        caption,
+        header: ["query", "matches"].map(str::to_owned).to_vec(),
+        rows: rows
+            .map(|one| vec![one.patient.clone(), matches_of(one)])
+            .collect(),
+    }));
     let title = format!("{}: matched patients", setting.job.name);
     Ok(vec![
         ("love.svg", svg),
         ("match.html", report::sheet(&title, &sentences, &parts)),
     ])
+}
+
+/// Survival of the matches and of the whole cohort.
+fn survival(setting: &Setting, answer: &Answer) -> Result<Vec<Part>, CasesError> {
+    if answer.rows.is_empty() {
+        return Ok(Vec::new());
+    }
+    let patients = setting.patients.len();
+    let groups = [
+        (format!("all {patients} patients"), (0..patients).collect()),
+        (
+            format!("{} matches", answer.rows.len()),
+            answer.rows.clone(),
+        ),
+    ];
+    let outcome = setting.cohort.outcome();
+    let drawn = setting.telling.drawn("Survival", outcome, &groups, "")?;
+    Ok(drawn.into_iter().flat_map(Drawn::parts).collect())
 }

@@ -1,11 +1,11 @@
 //! A prediction as a page, with its figure.
 
+use super::super::survival::{Drawn, Telling};
 use super::super::{CasesError, shown};
 use super::judged::{Judged, ToldFigures, on};
 use super::{Answer, HeldOut};
-use crate::method::survival_curve;
 use protocol::cohort::OutcomeSpecification;
-use report::{Curve, LocalFigure, Part, Shares};
+use report::{LocalFigure, Part, Shares};
 use similarity::cohort::Outcome;
 use similarity::judge::survival::groups_by_risk;
 use similarity::uses::prediction::Forecast;
@@ -19,14 +19,19 @@ pub(super) fn all(
     answer: &Answer,
     specification: &OutcomeSpecification,
 ) -> Result<Vec<(&'static str, String)>, CasesError> {
-    let figure = figure(held, specification)?;
+    let telling = Telling::new(specification, &held.outcome);
+    let drawn = match by_thirds(held, &telling)? {
+        Some(drawn) => Some((drawn.figure.svg.clone(), drawn.parts().to_vec())),
+        None => against(held, specification)?.map(|one| (one.svg.clone(), vec![Part::Figure(one)])),
+    };
+    let (svg, drawn) = drawn.unzip();
     let mut files: Vec<(&'static str, String)> = Vec::new();
-    files.extend(figure.iter().map(|one| ("judged.svg", one.svg.clone())));
+    files.extend(svg.map(|svg| ("judged.svg", svg)));
     let mut sentences = vec![answer.sentence.clone()];
     sentences.extend(of_new(answer));
     sentences.extend(answer.remarks.iter().map(|remark| shown::sentence(remark)));
     let shares = shares(answer).into_iter().map(Part::Shares);
-    let parts: Vec<Part> = shares.chain(figure.map(Part::Figure)).collect();
+    let parts: Vec<Part> = shares.chain(drawn.into_iter().flatten()).collect();
     let page = report::sheet(&answer.title, &sentences, &parts);
     files.push(("predict.html", page));
     Ok(files)
@@ -90,7 +95,7 @@ fn caption(judged: &Judged) -> String {
     format!("{what} {on}, in percent, with 95 % interval.")
 }
 
-fn figure(
+fn against(
     held: &HeldOut,
     specification: &OutcomeSpecification,
 ) -> Result<Option<LocalFigure>, CasesError> {
@@ -107,24 +112,19 @@ fn figure(
                 caption: "One point per patient.",
             })
         }
-        (Forecast::Times(_), Outcome::Survival { time, event }) => {
-            let groups = groups_by_risk(&held.forecast.values(), 3);
-            let names = [
-                "latest predicted third",
-                "middle third",
-                "earliest predicted third",
-            ];
-            let curves: Vec<Curve> = groups
-                .iter()
-                .zip(names)
-                .map(|(rows, name)| survival_curve(name.to_owned(), (time, event), rows))
-                .collect();
-            Some(LocalFigure {
-                title: "Survival by prediction",
-                svg: report::survival(&curves, specification, "")?,
-                caption: "Patients in thirds of their predicted times, by Kaplan and Meier.",
-            })
-        }
         _ => None,
     })
+}
+
+/// Survival of the held-out in thirds of what is predicted; nothing of another outcome.
+fn by_thirds(held: &HeldOut, telling: &Telling) -> Result<Option<Drawn>, CasesError> {
+    let thirds = groups_by_risk(&held.forecast.values(), 3).into_iter();
+    let names = [
+        "lowest third of the risk",
+        "middle third",
+        "highest third of the risk",
+    ];
+    let thirds: Vec<(String, Vec<usize>)> =
+        names.map(str::to_owned).into_iter().zip(thirds).collect();
+    telling.drawn("Survival by prediction", &held.outcome, &thirds, "")
 }

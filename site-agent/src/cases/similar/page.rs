@@ -1,19 +1,18 @@
 //! Similar patients as a page: first whether anybody is similar and their outcomes, then the patient compared with them.
 
 use super::super::setting::{Asked, Setting};
+use super::super::survival::Drawn;
 use super::super::{CasesError, shown, spreads};
 use super::{Answer, OneQuery, header, row, unusual};
 use crate::cases::anchored::{NEAR, Risk};
 use crate::cases::shown::percent;
-use crate::method::survival_curve;
 use protocol::cohort::Feature;
-use report::{LocalFigure, Part, Shares, Table};
-use similarity::cohort::Outcome;
+use report::{Part, Shares, Table};
 
 /// Patients that the page shows.
 const QUERIES_MAX: usize = 10;
 
-/// The files of the folder: of survival a figure, and the page.
+/// The file of the folder, which has its figures.
 pub(super) fn all(
     setting: &Setting,
     asked: &Asked,
@@ -31,23 +30,18 @@ pub(super) fn all(
         sentences.push(format!("{more} more patients are in the table of `--csv`."));
     }
     sentences.extend(answer.remarks.iter().map(|remark| shown::sentence(remark)));
-    let of_query = |(query, one)| of_query(setting, asked, answer, query, one);
-    let mut parts: Vec<Part> = shown.iter().enumerate().flat_map(of_query).collect();
-    let mut files = Vec::new();
-    if let Some(svg) = survival(setting, shown)? {
-        files.push(("survival.svg", svg.clone()));
-        parts.push(Part::Figure(LocalFigure {
-            title: "Survival",
-            svg,
-            caption: "Survival of the most similar and of the whole cohort (Kaplan-Meier).",
-        }));
+    let mut parts = Vec::new();
+    for (query, one) in shown.iter().enumerate() {
+        parts.extend(of_query(setting, asked, answer, query, one)?);
     }
     let title = match shown {
         [one] => format!("Patients similar to {}", one.patient),
         _ => format!("Patients similar to {}", answer.queries.len()),
     };
-    files.push(("similar.html", report::sheet(&title, &sentences, &parts)));
-    Ok(files)
+    Ok(vec![(
+        "similar.html",
+        report::sheet(&title, &sentences, &parts),
+    )])
 }
 
 /// What the reader must know of one query: first whether anybody is similar.
@@ -87,8 +81,19 @@ fn of_query(
     answer: &Answer,
     query: usize,
     one: &OneQuery,
-) -> Vec<Part> {
-    vec![
+) -> Result<Vec<Part>, CasesError> {
+    let everybody = (0..answer.patients).collect();
+    let groups = [
+        (format!("all {} patients", answer.patients), everybody),
+        (
+            format!("{} nearest to {}", one.rows.len(), one.patient),
+            one.rows.clone(),
+        ),
+    ];
+    let outcome = setting.cohort.outcome();
+    let survival = setting.telling.drawn("Survival", outcome, &groups, "")?;
+    let mut parts: Vec<Part> = survival.into_iter().flat_map(Drawn::parts).collect();
+    parts.extend([
         Part::Shares(Shares {
             title: "Their outcomes",
             bars: fared(answer, one),
@@ -101,10 +106,11 @@ fn of_query(
         }),
         Part::Table(compared(setting, asked, query, one)),
         Part::Table(cases(setting, one)),
-    ]
+    ]);
+    Ok(parts)
 }
 
-/// A bar for each class or the event, of the similar and of all; of a mean none, for the answer has it.
+/// A bar for each class, of the similar and of all; of a mean none, for the answer has it.
 fn fared(answer: &Answer, one: &OneQuery) -> Vec<(String, f64, String)> {
     let bar = |whose: &str, (what, share): (String, shown::Told)| {
         let (value, low, high) = share.parts();
@@ -159,23 +165,4 @@ fn cases(setting: &Setting, one: &OneQuery) -> Table {
         header: header(setting, one, "near by").map(str::to_owned).collect(),
         rows: one.cases.iter().map(|case| row(setting, case)).collect(),
     }
-}
-
-/// Survival of the similar of every query, and of the cohort; none of another outcome.
-fn survival(setting: &Setting, queries: &[OneQuery]) -> Result<Option<String>, CasesError> {
-    let Outcome::Survival { time, event } = setting.cohort.outcome() else {
-        return Ok(None);
-    };
-    let curve = |name, rows: &[usize]| survival_curve(name, (time, event), rows);
-    let everybody: Vec<usize> = (0..time.len()).collect();
-    let mut curves = vec![curve(format!("all {} patients", time.len()), &everybody)];
-    curves.extend(queries.iter().map(|one| {
-        let name = format!("{} nearest to {}", one.rows.len(), one.patient);
-        curve(name, &one.rows)
-    }));
-    Ok(Some(report::survival(
-        &curves,
-        &setting.job.cohort.outcome,
-        "",
-    )?))
 }

@@ -270,6 +270,7 @@ mod tests {
             event: "event".to_owned(),
             event_values: vec!["1".to_owned()],
             horizon: Some(9.0),
+            horizons: Vec::new(),
         };
         let exact = |sum| Noised { sum, variance: 0.0 };
         let cluster = |events: f64, time: f64| Alike {

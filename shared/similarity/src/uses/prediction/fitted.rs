@@ -221,6 +221,16 @@ impl Forecast {
         }
     }
 
+    /// Scores that rise with the hazard, where times are predicted: minus their logarithms, where all are above 0.
+    #[must_use]
+    pub fn scores(&self, is_logarithm: bool) -> Option<Vec<f64>> {
+        let score = |time: &f64| if is_logarithm { -time.ln() } else { -time };
+        match self {
+            Self::Times(times) => Some(times.iter().map(score).collect()),
+            Self::Classes(_) | Self::Numbers(_) => None,
+        }
+    }
+
     /// The chance of each class, where classes are predicted.
     #[must_use]
     pub fn shares(&self) -> Option<&Array2<f64>> {

@@ -32,6 +32,8 @@ pub struct Rule {
 pub struct HeldOut {
     /// Rows of the cohort, ascending.
     pub rows: Vec<usize>,
+    /// Which part each was held out with.
+    pub folds: Vec<usize>,
     /// What happened to them.
     pub outcome: Outcome,
     /// What the machines say.
@@ -106,6 +108,7 @@ pub fn held_out(
     let forecast = forecast.select(&places);
     Ok(HeldOut {
         rows: judged,
+        folds: folds_of(&splits),
         outcome,
         by_kernel: Rule {
             predicted: Predicted::of_values(forecast.values()),
@@ -115,6 +118,15 @@ pub fn held_out(
         by_neighbours: joined(neighbours, &places),
         by_nothing: joined(nothing, &places),
     })
+}
+
+/// The fold of each patient.
+fn folds_of(splits: &[Split]) -> Vec<usize> {
+    let mut own = vec![0; splits.iter().map(|split| split.held_out.len()).sum()];
+    for (fold, split) in splits.iter().enumerate() {
+        split.held_out.iter().for_each(|row| own[*row] = fold);
+    }
+    own
 }
 
 struct Fold {

@@ -15,6 +15,7 @@ mod fitted;
 mod held_out;
 mod kernel;
 mod machine;
+pub mod risk;
 mod tuning;
 
 pub use fitted::{Fitted, Forecast, TimeScale};
