@@ -150,6 +150,8 @@ impl Exits for CasesError {
             | Self::Cluster(_)
             | Self::Predict(_)
             | Self::Learner { .. }
+            | Self::NoChance { .. }
+            | Self::NoTime(_)
             | Self::NoForest(_) => Exit::Usage,
         }
     }

@@ -183,8 +183,24 @@ fn every_kernel_of_a_forest_predicts_or_says_why_not() {
             "{kernel}"
         );
         let page = fs::read_to_string(Path::new(&folder).join("predict.html")).unwrap();
-        assert!(page.contains("Who weighs most") && page.matches("<svg").count() == 1);
-        assert!(page.contains("New patient"));
+        assert!(page.contains("Predicted and observed") && page.matches("<svg").count() == 1);
+        assert!(page.contains("New patient") && !page.contains(" at about "));
+        // A chance by each time, within its interval, that rises with time.
+        for one in new(&answer).as_array().unwrap() {
+            let by_time = one["by_time"].as_array().unwrap();
+            assert!(!by_time.is_empty(), "{one}");
+            let part = |by: &Value, end: &str| by["chance"][end].as_f64().unwrap();
+            for by in by_time {
+                let [low, value, high] = ["low", "value", "high"].map(|end| part(by, end));
+                assert!(
+                    0.0 < low && low < value && value < high && high < 1.0,
+                    "{by}"
+                );
+            }
+            for pair in by_time.windows(2) {
+                assert!(part(&pair[0], "value") <= part(&pair[1], "value"));
+            }
+        }
     }
     for kernel in ["out-of-bag", "gap"] {
         let error = world.ask("predict", &["--kernel", kernel]).unwrap_err();
@@ -217,6 +233,40 @@ fn every_kernel_of_a_forest_predicts_or_says_why_not() {
 }
 
 #[test]
+fn chances_are_given_by_the_times_that_are_asked_for_or_refused_with_those_that_can_be() {
+    let world = World::new("survival", FOREST);
+    let answer = world.json("predict", &["--at", "40,20", "--by", "euclidean"]);
+    let thirds = answer["calibration"].as_array().unwrap();
+    let times: Vec<f64> = thirds
+        .iter()
+        .map(|one| one["time"].as_f64().unwrap())
+        .collect();
+    assert_eq!(times, [20.0, 20.0, 20.0, 40.0, 40.0, 40.0]);
+    for one in thirds {
+        let predicted = one["predicted"].as_f64().unwrap();
+        let [low, high] = ["low", "high"].map(|end| one["observed"][end].as_f64().unwrap());
+        // Thirds of 50 patients: far beyond the interval something is wrong.
+        assert!((low - 0.1..=high + 0.1).contains(&predicted), "{one}");
+    }
+    let error = world.ask("predict", &["--at", "100000"]).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("found --at 100000 days, wanted a time from"),
+        "{error}"
+    );
+    assert_eq!(error.exit(), Exit::Usage);
+    let world = World::new("class", UNPSL);
+    let error = world.ask("predict", &["--at", "20"]).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("--at is a time of a survival outcome"),
+        "{error}"
+    );
+}
+
+#[test]
 fn a_file_of_another_version_a_changed_one_and_none_are_refused() {
     let world = World::new("class", UNPSL);
     let file = world.path("model.json");
@@ -229,8 +279,8 @@ fn a_file_of_another_version_a_changed_one_and_none_are_refused() {
         assert_eq!(error.exit(), Exit::Usage);
         error.to_string()
     };
-    let newer = whole.replacen("\"version\":1", "\"version\":2", 1);
-    assert!(open(&newer).ends_with("found version 2, wanted 1"));
+    let newer = whole.replacen("\"version\":2", "\"version\":3", 1);
+    assert!(open(&newer).ends_with("found version 3, wanted 2"));
     let changed = whole.replacen("\"penalty\":", "\"penalty\":1", 1);
     assert!(open(&changed).contains("its digest is not that of what it holds"));
     assert!(open(&whole[..whole.len() / 2]).contains("its digest is not"));

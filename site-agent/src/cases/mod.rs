@@ -156,6 +156,21 @@ pub enum CasesError {
         /// The outcome's column.
         outcome: String,
     },
+    /// A time by which no chance can be given.
+    #[error(
+        "found --at {found}, wanted a time from {first} to {last}: else there are too few events before it, or patients after it"
+    )]
+    NoChance {
+        /// What was asked for.
+        found: String,
+        /// The first time with enough events.
+        first: String,
+        /// The last with enough patients.
+        last: String,
+    },
+    /// Times that this outcome does not have.
+    #[error("--at is a time of a survival outcome, which {0} is not")]
+    NoTime(String),
     /// A forest's kernel without a forest.
     #[error("--kernel is of a forest, and what compares is the {0}")]
     NoForest(&'static str),

@@ -36,6 +36,10 @@ pub struct Predict {
     /// Learner [default: ridge for numbers, logistic for classes, survival for times]
     #[arg(long, value_enum)]
     pub learner: Option<LearnerOption>,
+    /// Times by which the chance of an event is given [default: the study's horizons, else up to
+    /// three round times]
+    #[arg(long, value_name = "TIME", value_delimiter = ',')]
+    pub at: Vec<f64>,
     /// Nearest patients: the baseline of the prediction, and those listed for a new patient
     #[arg(short, value_name = "NUMBER", default_value_t = 5)]
     pub k: usize,

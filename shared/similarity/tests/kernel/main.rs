@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // functions that tests share, and what was counted
 
+mod chances;
 mod forests;
 mod prediction;
 

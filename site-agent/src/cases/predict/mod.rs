@@ -1,6 +1,7 @@
 //! `predict`: what happens to a patient by those who are alike, how well that goes with patients who were held out, and which patients it
 //! rests on.
 
+mod chances;
 mod judged;
 mod model;
 mod page;
@@ -11,6 +12,7 @@ use super::setting::{Asked, Setting};
 use super::shown;
 use super::{CasesError, keep, tell};
 use crate::cli::{By, Patients, Predict, Where};
+use chances::{OneThird, thirds};
 use judged::Judged;
 use model::{Model, OneNew, Prototype};
 use serde::Serialize;
@@ -39,7 +41,10 @@ struct Answer {
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     judged: Option<Judged>,
     machine: OneMachine,
-    /// Who weighs most.
+    /// Of a survival outcome what was predicted of held-out patients, and what happened.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    calibration: Vec<OneThird>,
+    /// Who weighs most; nobody where many weigh the same.
     prototypes: Vec<Prototype>,
     /// New patients, where there are any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -83,12 +88,16 @@ pub fn predict(arguments: &Predict) -> Result<String, CasesError> {
 
 /// By what was saved.
 fn by_model(arguments: &Predict, file: &Path) -> Result<String, CasesError> {
-    let model = saved::open(file)?;
+    let mut model = saved::open(file)?;
+    let said = model.at(&arguments.at)?;
+    model.said.extend(said);
     let asked = model.read(arguments)?;
     let new = model.predict(&asked, arguments.k)?;
     let answer = answer(&model, None, new);
     let csv = || text::new_csv(&answer);
-    tell(&arguments.output, &answer, csv, || text::whole(&answer))
+    tell(&arguments.output, &answer, csv, || {
+        text::whole(&answer, model.telling())
+    })
 }
 
 fn by_run(arguments: &Predict) -> Result<String, CasesError> {
@@ -118,7 +127,12 @@ fn by_run(arguments: &Predict) -> Result<String, CasesError> {
     remarks.extend(setting.remarks.iter().cloned());
     remarks.extend(replaced);
     remarks.extend(seen);
-    let mut model = Model::learn(setting, arguments, (kernel, learner))?;
+    let (mut model, crossed) = Model::learn(setting, arguments, (kernel, learner))?;
+    remarks.extend(model.at(&arguments.at)?);
+    let by_time = match (&model.chances, &crossed) {
+        (Some(chances), Some(crossed)) => chances.held_out(crossed),
+        _ => Vec::new(),
+    };
     remarks.extend(of_machine(&model));
     model.said = std::iter::once(judged.sentence.clone())
         .chain(remarks)
@@ -129,22 +143,22 @@ fn by_run(arguments: &Predict) -> Result<String, CasesError> {
     let known = asked.iter().flat_map(|asked| &asked.own).flatten().count();
     let new = asked.map(|asked| model.predict(&asked, arguments.k));
     let mut answer = answer(&model, Some(judged), new.transpose()?.unwrap_or_default());
+    answer.calibration = thirds(&held.outcome, &by_time);
     if known > 0 {
         answer.remarks.push(format!(
             "{known} of the new patients are of the cohort: what is predicted of them has seen their outcomes"
         ));
     }
     if let Some(folder) = &arguments.out {
-        keep(
-            folder,
-            page::all(&held, &answer, &model.job.cohort.outcome)?,
-        )?;
+        keep(folder, page::all(&held, &answer, &model)?)?;
     }
     let csv = || match &arguments.new {
         Some(_) => text::new_csv(&answer),
-        None => text::held_out_csv(&held, &names, &model.job.cohort.outcome),
+        None => text::held_out_csv(&held, &names, (&model.job.cohort.outcome, &by_time)),
     };
-    tell(&arguments.output, &answer, csv, || text::whole(&answer))
+    tell(&arguments.output, &answer, csv, || {
+        text::whole(&answer, model.telling())
+    })
 }
 
 fn place(arguments: &Predict) -> Where {
@@ -207,6 +221,7 @@ fn answer(model: &Model, judged: Option<Judged>, new: Vec<OneNew>) -> Answer {
             },
             lifted: machine.lifted,
         },
+        calibration: Vec::new(),
         prototypes: model.prototypes(),
         new,
         title: format!("{}: prediction from similar patients", model.job.name),

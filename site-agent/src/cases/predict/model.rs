@@ -3,6 +3,8 @@
 use super::super::CasesError;
 use super::super::setting::{Asked, Setting};
 use super::super::shown;
+use super::super::survival::Telling;
+use super::chances::{ByTime, Chances};
 use crate::cli::{By, KernelOption, LearnerOption, Predict};
 use protocol::job::Job;
 use protocol::method::Method;
@@ -12,7 +14,7 @@ use similarity::cohort::Outcome;
 use similarity::compare::Comparison;
 use similarity::compare::proximity::kernel::{Definiteness, Kernel};
 use similarity::numeric::seed::Seed;
-use similarity::uses::prediction::{Cohort, Forecast, KernelOf, Learner, Machine};
+use similarity::uses::prediction::{Cohort, CrossFitted, Forecast, KernelOf, Learner, Machine};
 
 /// Patients that are named as those who weigh most.
 const NAMED_MAX: usize = 10;
@@ -32,6 +34,8 @@ pub(super) struct Model {
     pub(super) names: Vec<String>,
     /// Of the same.
     pub(super) outcome: Outcome,
+    /// Of a survival outcome what makes chances; none where nobody can be told apart.
+    pub(super) chances: Option<Chances>,
     /// What is to be known before a prediction is believed: how well it went, first.
     pub(super) said: Vec<String>,
 }
@@ -53,6 +57,9 @@ pub(super) struct OneNew {
     pub(super) predicted: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) chances: Vec<Chance>,
+    /// Of an event by a time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) by_time: Vec<ByTime>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) value: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -142,35 +149,45 @@ pub(super) fn name_of(learner: Learner) -> &'static str {
 }
 
 impl Model {
-    /// Learns from all patients.
+    /// Learns from all patients; of a survival outcome what machines like it say of those whom they have not seen makes chances.
     pub(super) fn learn(
         setting: Setting,
         arguments: &Predict,
         (kernel, learner): (Proximity, Learner),
-    ) -> Result<Self, CasesError> {
+    ) -> Result<(Self, Option<CrossFitted>), CasesError> {
         let of = KernelOf::new(&setting.comparison, kernel.kernel())?;
+        let outcome = setting.cohort.outcome();
         let cohort = Cohort {
             placed: &setting.placed,
-            outcome: setting.cohort.outcome(),
+            outcome,
         };
         let everybody: Vec<usize> = (0..setting.patients.len()).collect();
-        let machine = Machine::learn(&of, &cohort, &everybody, learner, Seed(arguments.seed))?;
+        let seed = Seed(arguments.seed);
+        let machine = Machine::learn(&of, &cohort, &everybody, learner, seed)?;
+        let crossed = match learner {
+            Learner::Survival => Some(machine.cross_fitted(&of, &cohort, learner, seed)?),
+            Learner::Ridge | Learner::Gaussian | Learner::Logistic => None,
+        };
         let names = machine
             .supports
             .iter()
             .map(|row| setting.patients.name(*row));
-        Ok(Self {
+        let model = Self {
             names: names.collect(),
-            outcome: setting.cohort.outcome().select(&machine.supports),
+            outcome: outcome.select(&machine.supports),
             patients: everybody.len(),
             by: arguments.by,
+            chances: crossed
+                .as_ref()
+                .and_then(|crossed| Chances::of(crossed, setting.telling)),
             said: Vec::new(),
             job: setting.job,
             comparison: setting.comparison,
             kernel,
             learner,
             machine,
-        })
+        };
+        Ok((model, crossed))
     }
 
     pub(super) fn kernel(&self) -> Result<KernelOf<'_>, CasesError> {
@@ -210,7 +227,11 @@ impl Model {
             outcome: shown::outcome(&self.outcome, &self.job.cohort.outcome, row),
             share: sizes[row] / all,
         };
-        let heavy = order.into_iter().filter(|row| sizes[*row] > 0.0);
+        // Where more weigh the same than are named, none stands out.
+        let is_flat = order.len() > NAMED_MAX && sizes[order[0]] == sizes[order[NAMED_MAX]];
+        let heavy = order
+            .into_iter()
+            .filter(|row| sizes[*row] > 0.0 && !is_flat);
         heavy.take(NAMED_MAX).map(one).collect()
     }
 
@@ -255,6 +276,7 @@ impl Model {
             patient: name.to_owned(),
             predicted: String::new(),
             chances: Vec::new(),
+            by_time: Vec::new(),
             value: None,
             low: None,
             high: None,
@@ -285,13 +307,30 @@ impl Model {
                 one.high = Some(found.high);
             }
             Forecast::Times(times) => {
-                let outcome = &self.job.cohort.outcome;
-                let time = shown::in_unit(times[query], outcome);
-                one.predicted = format!("{} at about {time}", outcome.event_label());
-                one.value = Some(times[query]);
+                if let Some(chances) = &self.chances {
+                    one.by_time = chances.of_patient(times[query]);
+                    one.predicted = chances.sentence(&one.by_time);
+                } else {
+                    let event = self.job.cohort.outcome.event_label();
+                    one.predicted = format!("{event}: no chance can be given");
+                }
             }
         }
         one
+    }
+
+    /// The outcome, and the times by which chances are given; none of another outcome.
+    pub(super) fn telling(&self) -> Option<&Telling> {
+        self.chances.as_ref().map(|chances| &chances.telling)
+    }
+
+    /// Gives chances by these times; what cannot be given is said.
+    pub(super) fn at(&mut self, times: &[f64]) -> Result<Option<String>, CasesError> {
+        match &mut self.chances {
+            Some(chances) => chances.at(times),
+            None if times.is_empty() => Ok(None),
+            None => Err(CasesError::NoTime(self.job.cohort.outcome.label.clone())),
+        }
     }
 
     /// Of the outcome; none where it has no classes.

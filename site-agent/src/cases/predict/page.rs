@@ -3,9 +3,10 @@
 use super::super::survival::{Drawn, Telling};
 use super::super::{CasesError, shown};
 use super::judged::{Judged, ToldFigures, on};
-use super::{Answer, HeldOut};
+use super::model::Model;
+use super::{Answer, HeldOut, chances};
 use protocol::cohort::OutcomeSpecification;
-use report::{LocalFigure, Part, Shares};
+use report::{LocalFigure, Part, Shares, Table};
 use similarity::cohort::Outcome;
 use similarity::judge::survival::groups_by_risk;
 use similarity::uses::prediction::Forecast;
@@ -17,11 +18,18 @@ const NEW_MAX: usize = 10;
 pub(super) fn all(
     held: &HeldOut,
     answer: &Answer,
-    specification: &OutcomeSpecification,
+    model: &Model,
 ) -> Result<Vec<(&'static str, String)>, CasesError> {
-    let telling = Telling::new(specification, &held.outcome);
-    let drawn = match by_thirds(held, &telling)? {
-        Some(drawn) => Some((drawn.figure.svg.clone(), drawn.parts().to_vec())),
+    let specification = &model.job.cohort.outcome;
+    let usual = Telling::new(specification, &held.outcome);
+    let telling = model.telling().unwrap_or(&usual);
+    let drawn = match by_thirds(held, telling)? {
+        Some(drawn) => {
+            let svg = drawn.figure.svg.clone();
+            let mut parts = vec![chances::part(&answer.calibration, telling)];
+            parts.extend(drawn.parts());
+            Some((svg, parts))
+        }
         None => against(held, specification)?.map(|one| (one.svg.clone(), vec![Part::Figure(one)])),
     };
     let (svg, drawn) = drawn.unzip();
@@ -31,7 +39,11 @@ pub(super) fn all(
     sentences.extend(of_new(answer));
     sentences.extend(answer.remarks.iter().map(|remark| shown::sentence(remark)));
     let shares = shares(answer).into_iter().map(Part::Shares);
-    let parts: Vec<Part> = shares.chain(drawn.into_iter().flatten()).collect();
+    let near = std::iter::once(Part::Table(nearest(answer)));
+    let parts: Vec<Part> = near
+        .chain(shares)
+        .chain(drawn.into_iter().flatten())
+        .collect();
     let page = report::sheet(&answer.title, &sentences, &parts);
     files.push(("predict.html", page));
     Ok(files)
@@ -44,6 +56,28 @@ fn of_new(answer: &Answer) -> Vec<String> {
     let more = answer.new.len().saturating_sub(NEW_MAX);
     let more = (more > 0).then(|| format!("And {more} more; `--csv` has all."));
     told.chain(more).collect()
+}
+
+/// The nearest of the new patients.
+fn nearest(answer: &Answer) -> Table {
+    let rows = answer.new.iter().take(NEW_MAX).flat_map(|one| {
+        let near = one.nearest.iter();
+        near.map(|near| {
+            vec![
+                one.patient.clone(),
+                near.patient.clone(),
+                near.outcome.clone(),
+            ]
+        })
+    });
+    Table {
+        title: "The nearest".to_owned(),
+        caption: "Those with the largest kernel, and what happened to them.".to_owned(),
+        header: ["new patient", "nearest", "outcome"]
+            .map(str::to_owned)
+            .to_vec(),
+        rows: rows.collect(),
+    }
 }
 
 fn shares(answer: &Answer) -> Vec<Shares> {

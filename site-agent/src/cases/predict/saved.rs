@@ -9,6 +9,7 @@
 
 mod compared;
 mod numbers;
+mod risk;
 
 use super::super::CasesError;
 use super::super::setting::Asked;
@@ -22,6 +23,7 @@ use ndarray::Array1;
 use numbers::{Matrix, Places};
 use protocol::job::Job;
 use protocol::method::forest::settings::Proximity;
+use risk::SavedChances;
 use serde::{Deserialize, Serialize};
 use similarity::cohort::{Outcome, take_logarithms};
 use similarity::compare::{Comparison, Placed};
@@ -38,7 +40,7 @@ use std::path::Path;
 /// What the first line says.
 const FORMAT: &str = "kindred prediction";
 /// The version that is written and read.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 #[derive(Serialize, Deserialize)]
 struct Head {
@@ -67,6 +69,8 @@ struct Saved {
     lifted: f64,
     basis: SavedBasis,
     fitted: SavedFit,
+    /// Of a survival outcome.
+    chances: Option<SavedChances>,
     said: Vec<String>,
 }
 
@@ -146,6 +150,7 @@ pub(super) fn write(model: &Model, file: &Path) -> Result<(), CasesError> {
             Basis::Drawn => SavedBasis::Drawn,
         },
         fitted: SavedFit::of(&machine.fitted),
+        chances: model.chances.as_ref().map(SavedChances::of),
         said: model.said.clone(),
     };
     let text = |error: serde_json::Error| fault(std::io::Error::other(error));
@@ -242,7 +247,13 @@ impl Saved {
         if fitted.weights().nrows() != count {
             return Err("weights of other patients".to_owned());
         }
+        let chances = self.chances.map(|chances| chances.made(&job));
+        let chances = match chances {
+            Some(made) => Some(made.ok_or("chances of another shape")?),
+            None => None,
+        };
         Ok(Model {
+            chances,
             job,
             by,
             comparison,

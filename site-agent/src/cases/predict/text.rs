@@ -2,6 +2,8 @@
 
 use super::super::clusters::p;
 use super::super::shown::{self, Told, four, short, table};
+use super::super::survival::Telling;
+use super::chances::{self, HeldChances};
 use super::judged::{Judged, ToldFigures, on};
 use super::model::{Near, OneNew};
 use super::{Answer, HeldOut};
@@ -11,11 +13,12 @@ use similarity::uses::prediction::Forecast;
 use std::io;
 
 /// All of it; the sentence comes first.
-pub(super) fn whole(answer: &Answer) -> String {
+pub(super) fn whole(answer: &Answer, telling: Option<&Telling>) -> String {
     let mut text = format!("{}\n\n", answer.sentence);
     if let Some(judged) = &answer.judged {
         text.push_str(&figures(judged));
     }
+    text.push_str(&chances::text(&answer.calibration, telling));
     for one in &answer.new {
         text.push_str(&new(one));
     }
@@ -31,16 +34,15 @@ pub(super) fn whole(answer: &Answer) -> String {
         text.push_str(&format!("; at most {} from the best", short(gap.abs())));
     }
     text.push_str(".\n");
-    let mut rows = vec![
-        ["who weighs most", "outcome", "of all weights"]
-            .map(str::to_owned)
-            .to_vec(),
-    ];
+    let header = ["who weighs most", "outcome", "of all weights"];
+    let mut rows = vec![header.map(str::to_owned).to_vec()];
     for one in &answer.prototypes {
         let share = format!("{:.1} %", 100.0 * one.share);
         rows.push(vec![one.patient.clone(), one.outcome.clone(), share]);
     }
-    text.push_str(&format!("\n{}\n", table(&rows, &[0, 1])));
+    if !answer.prototypes.is_empty() {
+        text.push_str(&format!("\n{}\n", table(&rows, &[0, 1])));
+    }
     for remark in &answer.remarks {
         text.push_str(&format!("note: {remark}\n"));
     }
@@ -160,8 +162,26 @@ pub(super) fn new_csv(answer: &Answer) -> io::Result<Vec<u8>> {
     if has_ends {
         header.extend(["low", "high"].map(str::to_owned));
     }
+    let by_time = answer.new.first().map(|one| &one.by_time);
+    if let Some(by_time) = by_time.filter(|by_time| !by_time.is_empty()) {
+        // Of a survival outcome nothing else is predicted.
+        header.truncate(1);
+        header.extend(by_time.iter().flat_map(|one| {
+            let chance = format!("chance by {}", short(one.time));
+            ["", ": low", ": high"].map(|end| format!("{chance}{end}"))
+        }));
+    }
     csv.write_record(&header)?;
     for one in &answer.new {
+        if !one.by_time.is_empty() {
+            let mut record = vec![one.patient.clone()];
+            record.extend(one.by_time.iter().flat_map(|by| {
+                let (value, low, high) = by.chance.parts();
+                [value, low, high].map(|end| end.to_string())
+            }));
+            csv.write_record(&record)?;
+            continue;
+        }
         let largest = one
             .chances
             .iter()
@@ -188,7 +208,7 @@ pub(super) fn new_csv(answer: &Answer) -> io::Result<Vec<u8>> {
 pub(super) fn held_out_csv(
     held: &HeldOut,
     names: &[String],
-    specification: &OutcomeSpecification,
+    (specification, by_time): (&OutcomeSpecification, &[HeldChances]),
 ) -> io::Result<Vec<u8>> {
     let mut csv = csv::Writer::from_writer(Vec::new());
     let levels: &[String] = match &held.outcome {
@@ -197,7 +217,13 @@ pub(super) fn held_out_csv(
     };
     let mut header = vec!["patient".to_owned()];
     header.extend(shown::outcome_header(specification));
-    header.push("predicted".to_owned());
+    match &held.forecast {
+        Forecast::Classes(_) | Forecast::Numbers(_) => header.push("predicted".to_owned()),
+        Forecast::Times(_) => {
+            let times = by_time.iter();
+            header.extend(times.map(|by| format!("chance by {}", short(by.time))));
+        }
+    }
     header.extend(levels.iter().map(|level| format!("chance: {level}")));
     if matches!(held.forecast, Forecast::Numbers(_)) {
         header.extend(["low", "high"].map(str::to_owned));
@@ -220,7 +246,9 @@ pub(super) fn held_out_csv(
                 let one = numbers[row];
                 record.extend([one.mean, one.low, one.high].map(|number| number.to_string()));
             }
-            Forecast::Times(times) => record.push(times[row].to_string()),
+            Forecast::Times(_) => {
+                record.extend(by_time.iter().map(|by| by.chances[row].to_string()));
+            }
         }
         csv.write_record(&record)?;
     }

@@ -14,7 +14,7 @@ use crate::numeric::seed::Seed;
 use crate::uses::nearest::{Nearest, Neighbour};
 
 /// Patients that are held out in turn, at most.
-const JUDGED_MAX: usize = 5_000;
+pub(super) const JUDGED_MAX: usize = 5_000;
 /// Patients whose neighbours are looked for at once.
 const BLOCK: usize = 256;
 
@@ -32,8 +32,6 @@ pub struct Rule {
 pub struct HeldOut {
     /// Rows of the cohort, ascending.
     pub rows: Vec<usize>,
-    /// Which part each was held out with.
-    pub folds: Vec<usize>,
     /// What happened to them.
     pub outcome: Outcome,
     /// What the machines say.
@@ -108,7 +106,6 @@ pub fn held_out(
     let forecast = forecast.select(&places);
     Ok(HeldOut {
         rows: judged,
-        folds: folds_of(&splits),
         outcome,
         by_kernel: Rule {
             predicted: Predicted::of_values(forecast.values()),
@@ -118,15 +115,6 @@ pub fn held_out(
         by_neighbours: joined(neighbours, &places),
         by_nothing: joined(nothing, &places),
     })
-}
-
-/// The fold of each patient.
-fn folds_of(splits: &[Split]) -> Vec<usize> {
-    let mut own = vec![0; splits.iter().map(|split| split.held_out.len()).sum()];
-    for (fold, split) in splits.iter().enumerate() {
-        split.held_out.iter().for_each(|row| own[*row] = fold);
-    }
-    own
 }
 
 struct Fold {

@@ -4,7 +4,7 @@ use ndarray::{Array1, Array2};
 
 use super::fitted::{Fitted, of_class, positives};
 use super::kernel::{KernelOf, Width, as_known};
-use super::tuning::{AtEnd, choose};
+use super::tuning::{AtEnd, Chosen, choose};
 use super::{Forecast, Learner, PredictionError};
 use crate::cohort::Outcome;
 use crate::compare::Placed;
@@ -86,6 +86,17 @@ impl Machine {
         seed: Seed,
     ) -> Result<Self, PredictionError> {
         let chosen = choose(kernel, cohort, rows, learner, seed)?;
+        Self::with(kernel, cohort, rows, (learner, chosen), seed)
+    }
+
+    /// The same with a width and a penalty that are known.
+    pub(super) fn with(
+        kernel: &KernelOf<'_>,
+        cohort: &Cohort<'_>,
+        rows: &[usize],
+        (learner, chosen): (Learner, Chosen),
+        seed: Seed,
+    ) -> Result<Self, PredictionError> {
         let (basis, most) = match (rows.len() > EXACT_PATIENTS_MAX, learner) {
             (_, Learner::Survival) if rows.len() > SURVIVAL_PATIENTS_MAX => {
                 (Basis::Drawn, SURVIVAL_PATIENTS_MAX)

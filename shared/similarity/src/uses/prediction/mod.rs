@@ -11,6 +11,7 @@
 //! as many as are drawn. Widths and penalties are chosen among some hundred drawn patients, of the training patients alone; where
 //! the least or greatest that is tried is the best, more are tried beyond it, and what still stands at an end is said ([`AtEnd`]).
 
+mod cross_fitted;
 mod fitted;
 mod held_out;
 mod kernel;
@@ -18,6 +19,7 @@ mod machine;
 pub mod risk;
 mod tuning;
 
+pub use cross_fitted::CrossFitted;
 pub use fitted::{Fitted, Forecast, TimeScale};
 pub use held_out::{HeldOut, Rule, held_out};
 pub use kernel::{KernelOf, KernelWith, Width};

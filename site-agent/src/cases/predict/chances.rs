@@ -1,0 +1,217 @@
+//! The chance of an event by a time: from the scores of patients who were held out, and what happened to them.
+
+use super::super::CasesError;
+use super::super::shown::{Told, in_unit, percent, table};
+use super::super::survival::Telling;
+use report::{Part, Table};
+use serde::Serialize;
+use similarity::cohort::Outcome;
+use similarity::uses::cases::Interval;
+use similarity::uses::prediction::CrossFitted;
+use similarity::uses::prediction::risk::{Risk, calibration, held_out_chances};
+
+/// Thirds of the patients, by their chances.
+const THIRDS: [&str; 3] = ["lowest", "middle", "highest"];
+
+/// What makes a chance of a predicted time.
+pub(super) struct Chances {
+    pub(super) risk: Risk,
+    /// Whether scores are of logarithms.
+    pub(super) is_logarithm: bool,
+    /// The outcome, and the times that are wanted.
+    pub(super) telling: Telling,
+}
+
+/// A chance by a time.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct ByTime {
+    pub(super) time: f64,
+    pub(super) chance: Told,
+}
+
+/// What was predicted of a third of the held-out patients, and what happened to them.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct OneThird {
+    time: f64,
+    third: &'static str,
+    patients: usize,
+    predicted: f64,
+    /// By Kaplan and Meier; none where nobody is followed so long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    observed: Option<Told>,
+}
+
+/// The chances of patients who were held out, by a time.
+pub(super) struct HeldChances {
+    pub(super) time: f64,
+    pub(super) chances: Vec<f64>,
+}
+
+impl Chances {
+    /// From the patients who were held out; none of another outcome, or where nobody can be told apart.
+    pub(super) fn of(crossed: &CrossFitted, telling: Telling) -> Option<Self> {
+        let Outcome::Survival { time, event } = &crossed.outcome else {
+            return None;
+        };
+        let is_logarithm = time.iter().all(|time| *time > 0.0);
+        let scores = crossed.forecast.scores(is_logarithm)?;
+        Some(Self {
+            risk: Risk::of(&scores, time, event)?,
+            is_logarithm,
+            telling,
+        })
+    }
+
+    /// By the times `at`, where there are some; else by those of the study or the cohort that have a chance. What is left out is said.
+    pub(super) fn at(&mut self, at: &[f64]) -> Result<Option<String>, CasesError> {
+        let (first, last) = (self.risk.first(), self.risk.last);
+        let is_known = |time: &f64| (first..=last).contains(time);
+        if at.is_empty() {
+            let wanted = self.telling.times.len();
+            self.telling.times.retain(is_known);
+            let (in_unit, left) = (
+                |time| in_unit(time, &self.telling.specification),
+                wanted - self.telling.times.len(),
+            );
+            let said = format!(
+                "chances are given from {} to {}: before there are too few events, and later too few patients",
+                in_unit(first),
+                in_unit(last)
+            );
+            return Ok((left > 0).then_some(said));
+        }
+        if let Some(found) = at.iter().find(|time| !is_known(time)) {
+            let in_unit = |time| in_unit(time, &self.telling.specification);
+            return Err(CasesError::NoChance {
+                found: in_unit(*found),
+                first: in_unit(first),
+                last: in_unit(last),
+            });
+        }
+        self.telling.times = at.to_vec();
+        self.telling.times.sort_by(f64::total_cmp);
+        Ok(None)
+    }
+
+    /// Of a patient with this predicted time.
+    pub(super) fn of_patient(&self, predicted: f64) -> Vec<ByTime> {
+        let score = match self.is_logarithm {
+            true => -predicted.ln(),
+            false => -predicted,
+        };
+        let by = |time: &f64| {
+            let chance: Interval = self.risk.by(score, *time)?;
+            Some(ByTime {
+                time: *time,
+                chance: chance.into(),
+            })
+        };
+        self.telling.times.iter().filter_map(by).collect()
+    }
+
+    /// The same in words.
+    pub(super) fn sentence(&self, by_time: &[ByTime]) -> String {
+        let specification = &self.telling.specification;
+        let event = specification.event_label();
+        let one = |(place, one): (usize, &ByTime)| {
+            let (value, low, high) = one.chance.parts();
+            let [low, high] = [low, high].map(|end| format!("{:.0}", 100.0 * end));
+            let named = if place == 0 { "95 %: " } else { "" };
+            let time = in_unit(one.time, specification);
+            format!("{} ({named}{low} to {high}) by {time}", percent(value))
+        };
+        let all: Vec<String> = by_time.iter().enumerate().map(one).collect();
+        match all.is_empty() {
+            true => format!("{event}: too few events for a chance"),
+            false => format!("{event}: {}", all.join(", ")),
+        }
+    }
+
+    /// The chances of the patients who were held out, each by the other folds.
+    pub(super) fn held_out(&self, crossed: &CrossFitted) -> Vec<HeldChances> {
+        let (Outcome::Survival { time, event }, Some(scores)) =
+            (&crossed.outcome, crossed.forecast.scores(self.is_logarithm))
+        else {
+            return Vec::new();
+        };
+        let by = |at: &f64| HeldChances {
+            time: *at,
+            chances: held_out_chances(&scores, &crossed.folds, (time, event), *at),
+        };
+        self.telling.times.iter().map(by).collect()
+    }
+}
+
+/// Whether as many of them have events as was predicted, in thirds.
+pub(super) fn thirds(outcome: &Outcome, chances: &[HeldChances]) -> Vec<OneThird> {
+    let Outcome::Survival { time, event } = outcome else {
+        return Vec::new();
+    };
+    let of_time = |by: &HeldChances| {
+        let parts = calibration(&by.chances, (time, event));
+        let one =
+            |(third, part): (&'static str, similarity::uses::prediction::risk::Part)| OneThird {
+                time: by.time,
+                third,
+                patients: part.patients,
+                predicted: part.predicted,
+                observed: part.curve.at(by.time).map(|at| {
+                    Told::from(Interval {
+                        value: 1.0 - at.share,
+                        low: 1.0 - at.high,
+                        high: 1.0 - at.low,
+                    })
+                }),
+            };
+        THIRDS.into_iter().zip(parts).map(one).collect::<Vec<_>>()
+    };
+    chances.iter().flat_map(of_time).collect()
+}
+
+/// The rows of their table, the header first.
+fn rows(thirds: &[OneThird], telling: &Telling) -> Vec<Vec<String>> {
+    let header = ["third by chance", "patients", "predicted", "observed"];
+    let mut rows = vec![header.map(str::to_owned).to_vec()];
+    rows.extend(thirds.iter().map(|one| {
+        let observed = one.observed.as_ref().map(|observed| {
+            let (value, low, high) = observed.parts();
+            format!(
+                "{} ({:.0} to {:.0})",
+                percent(value),
+                100.0 * low,
+                100.0 * high
+            )
+        });
+        vec![
+            format!("{}, {}", one.third, telling.event_by(one.time)),
+            one.patients.to_string(),
+            percent(one.predicted),
+            observed.unwrap_or_else(|| "nobody is followed so long".to_owned()),
+        ]
+    }));
+    rows
+}
+
+/// The table for a terminal; nothing of another outcome.
+pub(super) fn text(thirds: &[OneThird], telling: Option<&Telling>) -> String {
+    match telling.filter(|_| !thirds.is_empty()) {
+        Some(telling) => format!(
+            "Chances of held-out patients against what happened (Kaplan-Meier, 95 %)\n{}\n",
+            table(&rows(thirds, telling), &[0])
+        ),
+        None => String::new(),
+    }
+}
+
+/// The table for a page.
+pub(super) fn part(thirds: &[OneThird], telling: &Telling) -> Part {
+    let mut rows = rows(thirds, telling);
+    let header = rows.remove(0);
+    Part::Table(Table {
+        title: "Predicted and observed".to_owned(),
+        caption: "Held-out patients in thirds of their chances: the mean chance, and the share with an event by Kaplan-Meier (95 %)."
+            .to_owned(),
+        header,
+        rows,
+    })
+}
