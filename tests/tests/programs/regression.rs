@@ -290,6 +290,36 @@ fn one_baseline_for_three_sites_is_that_of_r_with_a_hazard_for_each_cell() {
     let mut joined = of_r[..4].to_vec();
     joined.push(of_r[4..].iter().sum::<f64>() / 4.0);
     are_close(&column(&home, "baseline.csv", "hazard"), &joined);
+    risk_at_the_horizon_is_that_of_r(&home, wanted);
+}
+
+/// By R's hazards and coefficients, of a patient of mean numbers, which are those of the table, and first levels.
+fn risk_at_the_horizon_is_that_of_r(home: &Home, wanted: &Value) {
+    let table = root().join("shared/similarity/tests/reference/regression/patients.csv");
+    let text = fs::read_to_string(table).unwrap();
+    let mean = |place: usize| {
+        let cells = text.lines().skip(1);
+        let known = cells.filter_map(|line| line.split(',').nth(place)?.parse::<f64>().ok());
+        let known: Vec<f64> = known.collect();
+        known.iter().sum::<f64>() / known.len() as f64
+    };
+    let own = floats(&wanted["coefficients"]);
+    let predictor: f64 = (0..3).map(|place| own[place] * mean(place)).sum();
+    let hazard: f64 = floats(&wanted["hazards"])
+        .iter()
+        .map(|one| one * 50.0)
+        .sum();
+    let told: Value =
+        serde_json::from_slice(&fs::read(home.join("out/regression.json")).unwrap()).unwrap();
+    assert_eq!(told["risks"][0]["time"], 400.0);
+    let risk = told["risks"][0]["risk"].as_f64().unwrap();
+    let wanted = 1.0 - (-hazard * predictor.exp()).exp();
+    assert!((risk - wanted).abs() < 1e-3, "{risk} {wanted}");
+    // Each hospital has the risks of its own patients.
+    let own = fs::read_to_string(home.join("out/sites/north/predictions.csv")).unwrap();
+    assert!(own.lines().next().unwrap().contains("risk_by_"), "{own}");
+    let page = fs::read_to_string(home.join("out/report.html")).unwrap();
+    assert!(page.contains("Risk by time"));
 }
 
 #[test]

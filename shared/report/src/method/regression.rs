@@ -2,6 +2,7 @@
 
 mod columns;
 mod files;
+mod hazards;
 mod selection;
 mod splines;
 
@@ -14,7 +15,6 @@ use super::Chapters;
 use crate::estimates::{DRAWN_MAX, Drawn, estimates};
 use crate::figures::FigureError;
 use crate::files::Learnt;
-use crate::outcome::{rate_in_words, units_of};
 use crate::quality::{self, Leading, Wording};
 use crate::tables::{self, figure};
 use crate::words::{self, listed, of_hundred, probability};
@@ -22,7 +22,7 @@ use columns::{compared, drawn_label, label, step, unit};
 use maud::{Markup, html};
 use protocol::assessment::ErrorMeasure;
 use protocol::job::Job;
-use protocol::method::regression::model::{Coefficient, Family, Model, Sureness, Ties};
+use protocol::method::regression::model::{Coefficient, Family, Model, Sureness};
 use protocol::method::regression::settings::{REGRESSION_RULE, RegressionSettings, WEIGHTED_RULE};
 use protocol::result::RunResult;
 use protocol::scores::{self, Judged};
@@ -71,7 +71,7 @@ impl Reported for Model {
             quality: html! {
                 (quality::errors(result, job, ERRORS, rule))
                 (quality::evaluation(result, job, &wording())?)
-                (hazards(job, self))
+                (hazards::chapter(job, self))
             },
             course: course(result, self),
         })
@@ -195,6 +195,7 @@ fn answer(result: &RunResult, job: &Job, model: &Model) -> Markup {
                 }
                 None => " has unknown errors: too few patients were judged."
             }
+            (hazards::lead(job, model))
         }
         (in_sample(result, job))
         p {
@@ -333,107 +334,6 @@ fn table(job: &Job, settings: &RegressionSettings, model: &Model) -> Markup {
                             }
                             None => { td colspan="4" { "not estimated" } }
                         }
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Of a survival time which regression it is, and whether effects change with time.
-fn hazards(job: &Job, model: &Model) -> Markup {
-    let ties = match model.family {
-        Family::Linear | Family::Logistic => return Markup::default(),
-        Family::Exponential { .. } => return common_baseline(job, model),
-        Family::Cox(Ties::Efron) => "Efron's approximation",
-        Family::Cox(Ties::Breslow) => "Breslow's approximation",
-    };
-    html! {
-        (proportionality(job, model))
-        p.note {
-            "This Cox regression is stratified by hospital: each hospital has its own baseline hazard and risk sets, by exact times. "
-            "Ties are taken by " (ties) ". Hazard ratios, log-likelihood, AIC and tests are of this model. No baseline hazard leaves a "
-            "hospital."
-        }
-    }
-}
-
-/// The baseline hazard that all hospitals have in common.
-fn common_baseline(job: &Job, model: &Model) -> Markup {
-    let outcome = &job.cohort.outcome;
-    let hazards = model.baseline.iter().map(|step| step.hazard);
-    let units = units_of(hazards.fold(1.0, f64::min));
-    let [from, until] = ["from", "until"].map(|end| format!("{end} ({})", outcome.unit_in_words()));
-    let rate = rate_in_words(outcome, units);
-    html! {
-        (proportionality(job, model))
-        @if !model.baseline.is_empty() {
-            h2 { "Baseline hazard" }
-            table {
-                thead { tr { th scope="col" { (from) } th scope="col" { (until) } th scope="col" { (rate) } } }
-                @for step in &model.baseline {
-                    tr {
-                        td data-label=(from) { (words::figure(step.from)) } td data-label=(until) { (words::figure(step.until)) }
-                        td data-label=(rate) { (words::figure(units * step.hazard)) }
-                    }
-                }
-            }
-            p.note {
-                "Of a patient whose number of every feature is 0 and whose level is the first. Cells of time with fewer than 20 events \
-                 are shown joined."
-            }
-        }
-        p.note {
-            "This regression has one baseline hazard for all hospitals, constant in equal cells of time up to the horizon. It is an \
-             approximation of a Cox regression without strata. Hazard ratios, log-likelihood, AIC and tests are of this model; its log-likelihood \
-             and AIC do not compare with those of a Cox regression."
-        }
-    }
-}
-
-/// Whether effects change with time.
-fn proportionality(job: &Job, model: &Model) -> Markup {
-    let changing: Vec<String> = model
-        .proportionality
-        .iter()
-        .filter(|test| test.p < SIGNIFICANT)
-        .filter_map(|test| Some(label(job, test.term.as_ref()?)))
-        .collect();
-    html! {
-        @if !model.proportionality.is_empty() {
-            h2 { "Do effects change with time?" }
-            p {
-                @if changing.is_empty() {
-                    "There is no sign that the effect of any feature changes with time."
-                } @else {
-                    "The effect of " b { (listed(&changing)) } " seems to change with time: one ratio for all of the follow-up is \
-                     a mean over it."
-                }
-            }
-            p.note {
-                "Score tests of an effect that changes linearly with time, "
-                @match model.family {
-                    Family::Exponential { .. } => "from cell to cell.",
-                    Family::Linear | Family::Logistic | Family::Cox(_) => "within hospitals.",
-                }
-            }
-            table {
-                thead {
-                    tr {
-                        th scope="col" { "feature" } th scope="col" { "chi-squared" } th scope="col" { "degrees" }
-                        th scope="col" { "p" }
-                    }
-                }
-                @for test in &model.proportionality {
-                    tr {
-                        th scope="row" {
-                            @match &test.term {
-                                Some(feature) => (label(job, feature)),
-                                None => "all together",
-                            }
-                        }
-                        td data-label="chi-squared" { (format!("{:.3}", test.chi_squared)) }
-                        td data-label="degrees" { (test.degrees) } td data-label="p" { (probability(test.p)) }
                     }
                 }
             }

@@ -238,6 +238,7 @@ fn coefficient_to_proto(one: Coefficient) -> pb::RegressionCoefficient {
         value: one.value,
         weight: one.weight,
         step: one.step,
+        reference: one.reference,
         sureness: one.sureness.map(|sure| pb::Sureness {
             standard_error: sure.standard_error,
             low: sure.low,
@@ -261,6 +262,7 @@ fn coefficient(found: pb::RegressionCoefficient) -> Result<Coefficient, WireErro
         value: finite("a coefficient", found.value)?,
         weight: finite_if_any("a weight", found.weight)?,
         step: finite("a step", found.step)?,
+        reference: finite("a reference", found.reference)?,
         sureness: found.sureness.map(sureness).transpose()?,
     })
 }

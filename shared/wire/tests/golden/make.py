@@ -132,7 +132,7 @@ point = r.RegressionPoint(rows=[0, 2], at=[0.5, -0.25])
 weighing = r.RegressionPoint(weights=[0.375, -0.125], **{field.name: value for field, value in point.ListFields()})
 of_regression = dict(
     patients=600, events=120, log_likelihood=-700.5, null_log_likelihood=-750.25, aic=1405, coefficients=[
-        r.RegressionCoefficient(name="age", value=0.5, step=9, weight=0.375, sureness=r.Sureness(standard_error=0.25, low=0.125, high=0.875, p=0.0625)),
+        r.RegressionCoefficient(name="age", value=0.5, step=9, reference=53.5, weight=0.375, sureness=r.Sureness(standard_error=0.25, low=0.125, high=0.875, p=0.0625)),
         r.RegressionCoefficient(name="fbs=1", step=1)],
     features=[r.RegressionTest(feature="age", chi_squared=4, degrees=1, p=0.0625)], remarks=["fbs=1 is constant"],
     converged=True, steps=4, evaluations=5, evaluations_max=14,

@@ -48,7 +48,7 @@ pub(super) struct HeldChances {
 }
 
 impl Chances {
-    /// From the patients who were held out; none of another outcome, or where nobody can be told apart.
+    /// From the patients who were held out; none of another outcome, or where all are alike.
     pub(super) fn of(crossed: &CrossFitted, telling: Telling) -> Option<Self> {
         let Outcome::Survival { time, event } = &crossed.outcome else {
             return None;
@@ -62,7 +62,7 @@ impl Chances {
         })
     }
 
-    /// By the times `at`, where there are some; else by those of the study or the cohort that have a chance. What is left out is said.
+    /// By the times `at`, where there are some; else by those of the study or the cohort that have a chance. What has none is said.
     pub(super) fn at(&mut self, at: &[f64]) -> Result<Option<String>, CasesError> {
         let (first, last) = (self.risk.first(), self.risk.last);
         let is_known = |time: &f64| (first..=last).contains(time);

@@ -34,7 +34,7 @@ pub(super) struct Model {
     pub(super) names: Vec<String>,
     /// Of the same.
     pub(super) outcome: Outcome,
-    /// Of a survival outcome what makes chances; none where nobody can be told apart.
+    /// Of a survival outcome what makes chances; none where all are alike.
     pub(super) chances: Option<Chances>,
     /// What is to be known before a prediction is believed: how well it went, first.
     pub(super) said: Vec<String>,
@@ -149,7 +149,7 @@ pub(super) fn name_of(learner: Learner) -> &'static str {
 }
 
 impl Model {
-    /// Learns from all patients; of a survival outcome what machines like it say of those whom they have not seen makes chances.
+    /// Learns from all patients; of a survival outcome what machines like it say of those that they have not seen makes chances.
     pub(super) fn learn(
         setting: Setting,
         arguments: &Predict,

@@ -3,6 +3,7 @@
 mod at_site;
 pub(crate) mod explain;
 mod results;
+mod risks;
 
 // By this name the list of methods knows it.
 pub(super) use self::Regressor as Own;
@@ -231,6 +232,11 @@ impl Regressor {
             outcome,
             specification: &site.job.cohort.outcome,
             patients: &site.cohort.patients,
+            risks: risks::risks(
+                (outcome, &site.job.cohort.outcome),
+                &predictors,
+                (self.settings.baseline, point),
+            ),
         };
         results::write(&results, &site.folder)
             .map_err(|error| Stop::failed(Code::Results, error.to_string()))?;

@@ -1,5 +1,6 @@
 //! What a run of regression leaves at its site.
 
+use super::risks::Risks;
 use crate::cases::record::{RECORD, Record};
 use crate::method::figures;
 use crate::patients::{ResultsError, neighbours_csv, outcome_csv, replace};
@@ -25,6 +26,8 @@ pub(super) struct RegressionResults<'r> {
     /// What people read of it.
     pub(super) specification: &'r OutcomeSpecification,
     pub(super) patients: &'r Patients,
+    /// Of a survival time, by some times.
+    pub(super) risks: Vec<Risks>,
 }
 
 /// Writes `comparison.json`, `outcome.csv`, `predictions.csv`, `neighbours.csv`, and `survival.svg` or `predicted.svg` into
@@ -61,13 +64,22 @@ fn predictions_csv(results: &RegressionResults<'_>) -> io::Result<Vec<u8>> {
         Outcome::Numeric(_) => "mean",
         Outcome::Survival { .. } => "log_hazard_ratio",
     };
-    table.write_record(["patient", heading])?;
+    let by_time = results.risks.iter();
+    let by_time = by_time.map(|by| format!("risk_by_{}", by.time));
+    let header: Vec<String> = ["patient", heading]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(by_time)
+        .collect();
+    table.write_record(&header)?;
     for (row, eta) in results.predictors.iter().enumerate() {
         let told = match results.outcome {
             Outcome::Classes { .. } => 1.0 / (1.0 + (-eta).exp()),
             Outcome::Numeric(_) | Outcome::Survival { .. } => *eta,
         };
-        table.write_record([results.patients.name(row), told.to_string()])?;
+        let mut record = vec![results.patients.name(row), told.to_string()];
+        record.extend(results.risks.iter().map(|by| by.risks[row].to_string()));
+        table.write_record(&record)?;
     }
     table.into_inner().map_err(io::Error::other)
 }

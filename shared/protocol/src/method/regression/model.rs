@@ -7,6 +7,7 @@ use crate::exchange::{Course, count};
 use crate::method::room::{MethodModel, Placing};
 use crate::method::{Unplaced, placed};
 use similarity::cohort::spline::curve;
+use similarity::judge::paired::holm;
 pub use similarity::learn::regression::exponential::HazardStep;
 pub use similarity::learn::regression::hazards::ProportionalityTest;
 use similarity::learn::regression::selection;
@@ -158,6 +159,8 @@ pub struct Coefficient {
     pub value: f64,
     /// By how much of its unit patients differ usually: the standard deviation of a number, 1 of a level and of the constant.
     pub step: f64,
+    /// The mean of a number, in its unit after its transform; 0 of a level and of the constant.
+    pub reference: f64,
     /// Its standard error, the ends of its interval and Wald's p.
     pub sureness: Option<Sureness>,
     /// What a distance weighs the column by, where that is not the coefficient: the coefficient under the ridge that the data ask for.
@@ -195,11 +198,13 @@ impl Model {
     pub(super) fn of(fit: &Fit, confidence: f64) -> Self {
         let ones = usize::from(fit.model.has_intercept());
         let steps = std::iter::repeat_n(1.0, ones).chain(fit.steps());
-        let coefficient = |(one, step): (Estimate, f64)| Coefficient {
+        let references = std::iter::repeat_n(0.0, ones).chain(fit.references());
+        let coefficient = |(one, (step, reference)): (Estimate, (f64, f64))| Coefficient {
             name: one.name,
             value: one.value,
             weight: None,
             step,
+            reference,
             sureness: (one.standard_error.is_finite() && one.p.is_finite()).then_some(Sureness {
                 standard_error: one.standard_error,
                 low: one.low,
@@ -239,7 +244,7 @@ impl Model {
             coefficients: fit
                 .estimates(confidence)
                 .into_iter()
-                .zip(steps)
+                .zip(steps.zip(references))
                 .map(coefficient)
                 .collect(),
             features: tests.collect(),
@@ -331,6 +336,17 @@ impl Model {
         let step = (last - first + 2.0 * margin) / f64::from(POINTS);
         let points = (0..=POINTS).map(|point| first - margin + step * f64::from(point));
         points.map(|x| (x, at(x) - middle)).collect()
+    }
+
+    /// The features whose effect changes with time beyond chance, with their p by Holm's correction over all features.
+    #[must_use]
+    pub fn changing(&self, level: f64) -> Vec<(&str, f64)> {
+        let named = |test: &'_ ProportionalityTest| test.term.is_some();
+        let tests = self.proportionality.iter().filter(|test| named(test));
+        let chances: Vec<f64> = tests.clone().map(|test| test.p).collect();
+        let names = tests.filter_map(|test| test.term.as_deref());
+        let all = names.zip(holm(&chances));
+        all.filter(|(_, p)| *p < level).collect()
     }
 
     /// How ties were taken; none but of a Cox regression.

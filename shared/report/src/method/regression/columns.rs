@@ -19,6 +19,12 @@ pub(super) fn unit<'j>(job: &'j Job, column: &str) -> &'j str {
     named(job, column).map_or("", Feature::unit)
 }
 
+/// Whether a column is 1 for one of two levels.
+pub(super) fn is_binary(job: &Job, column: &str) -> bool {
+    let known = named(job, column).map(|feature| &feature.kind);
+    matches!(known, Some(FeatureKind::Binary { .. }))
+}
+
 /// By how much patients differ in a column: what the study says, else a standard deviation of a number, one level, or no and yes.
 pub(super) fn step(job: &Job, one: &Coefficient) -> f64 {
     let known = named(job, &one.name);

@@ -1,5 +1,6 @@
 //! The files of a regression, for machines.
 
+use super::hazards::risks;
 use crate::cohort::OutcomeEntry;
 use crate::files::json;
 use crate::method::File;
@@ -112,11 +113,20 @@ pub(super) struct RegressionFile<'m> {
     /// Of a common baseline.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     baseline_hazards: Vec<HazardEntry>,
+    /// Of a patient of means and first levels.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    risks: Vec<RiskEntry>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     splines: Vec<SplineEntry<'m>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     selection: Option<SelectionEntry<'m>>,
     remarks: &'m [String],
+}
+
+#[derive(Serialize)]
+struct RiskEntry {
+    time: f64,
+    risk: f64,
 }
 
 /// A column of the design. Nothing is published of a coefficient whose error is unknown.
@@ -263,6 +273,10 @@ pub(super) fn entry<'m>(model: &'m Model, job: &'m Job) -> Option<RegressionFile
             .collect(),
         proportional_hazards: hazard_tests(model),
         baseline_hazards: baseline_hazards(model),
+        risks: risks(job, model)
+            .into_iter()
+            .map(|(time, risk)| RiskEntry { time, risk })
+            .collect(),
         features: model
             .features
             .iter()

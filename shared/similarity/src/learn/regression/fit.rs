@@ -4,6 +4,7 @@ use ndarray::{Array1, Array2, Axis, s};
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 use crate::cohort::Column;
+use crate::cohort::spline::curve;
 use crate::learn::regression::cox::Ties;
 use crate::learn::regression::newton::{Ending, Maximum, penalised};
 use crate::learn::regression::sums::{Aliased, Scaling};
@@ -256,6 +257,23 @@ impl Fit {
             steps[counted].fill(1.0);
         }
         steps
+    }
+
+    /// The value of each column for a patient whose numbers are their means and whose levels are the first.
+    #[must_use]
+    pub fn references(&self) -> Vec<f64> {
+        let mut references = vec![0.0; self.coefficients.len()];
+        for (term, block) in self.terms.terms().iter().zip(self.terms.blocks()) {
+            let TermKind::Numeric { knots, .. } = &term.kind else {
+                continue;
+            };
+            let mean = self.scaling.means[block.start];
+            let columns = block.start..block.end - usize::from(term.indicator);
+            for (part, column) in columns.enumerate() {
+                references[column] = curve(mean, knots, part);
+            }
+        }
+        references
     }
 
     /// Wald's chi-squared of a feature, all its columns together, its degrees of freedom and its p; none of a feature

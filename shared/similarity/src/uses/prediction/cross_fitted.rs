@@ -14,7 +14,7 @@ use crate::numeric::seed::Seed;
 /// Parts that are held out in turn.
 const FOLDS: usize = 10;
 
-/// What machines with one width and one penalty say of patients whom they have not seen.
+/// What machines with one width and one penalty say of patients that they have not seen.
 #[derive(Clone)]
 pub struct CrossFitted {
     /// Rows of the cohort, ascending: those of [`HeldOut`](super::HeldOut).

@@ -66,6 +66,7 @@ fn model() -> model::Model {
                 value: 0.5,
                 weight: Some(0.375),
                 step: 9.0,
+                reference: 53.5,
                 sureness: Some(Sureness {
                     standard_error: 0.25,
                     low: 0.125,
@@ -78,6 +79,7 @@ fn model() -> model::Model {
                 value: 0.0,
                 weight: None,
                 step: 1.0,
+                reference: 0.0,
                 sureness: None,
             },
         ],
