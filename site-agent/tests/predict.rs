@@ -256,6 +256,27 @@ fn chances_are_given_by_the_times_that_are_asked_for_or_refused_with_those_that_
         "{error}"
     );
     assert_eq!(error.exit(), Exit::Usage);
+    // Nine events, those of the first patients.
+    let world = World::new("survival", FOREST);
+    let all = fs::read_to_string(world.north()).unwrap();
+    let mut events = 0;
+    let few: Vec<String> = all
+        .lines()
+        .map(|line| match line.strip_suffix(",1") {
+            Some(start) if events == 9 => format!("{start},0"),
+            Some(_) => {
+                events += 1;
+                line.to_owned()
+            }
+            None => line.to_owned(),
+        })
+        .collect();
+    fs::write(world.north(), few.join("\n") + "\n").unwrap();
+    let text = world.ask("predict", &["--by", "euclidean"]).unwrap();
+    assert!(
+        text.contains("no chance is given: it needs 10 events"),
+        "{text}"
+    );
     let world = World::new("class", UNPSL);
     let error = world.ask("predict", &["--at", "20"]).unwrap_err();
     assert!(

@@ -8,10 +8,14 @@ use serde::Serialize;
 use similarity::cohort::Outcome;
 use similarity::uses::cases::Interval;
 use similarity::uses::prediction::CrossFitted;
-use similarity::uses::prediction::risk::{Risk, calibration, held_out_chances};
+use similarity::uses::prediction::risk::{EVENTS_MIN, Risk, calibration, held_out_chances};
 
 /// Thirds of the patients, by their chances.
 const THIRDS: [&str; 3] = ["lowest", "middle", "highest"];
+
+/// What an interval is of, and how often it holds (`tests/reference/survival/chances.txt`).
+pub(super) const MEANING: &str = "a chance and its interval are of all patients with such a score, who differ: on made-up patients the interval \
+    held their true share in 95 % of draws";
 
 /// What makes a chance of a predicted time.
 pub(super) struct Chances {
@@ -65,6 +69,13 @@ impl Chances {
     /// By the times `at`, where there are some; else by those of the study or the cohort that have a chance. What has none is said.
     pub(super) fn at(&mut self, at: &[f64]) -> Result<Option<String>, CasesError> {
         let (first, last) = (self.risk.first(), self.risk.last);
+        if first > last {
+            self.telling.times.clear();
+            let said = format!(
+                "no chance is given: it needs {EVENTS_MIN} events, and as many patients who are followed as long"
+            );
+            return Ok(Some(said));
+        }
         let is_known = |time: &f64| (first..=last).contains(time);
         if at.is_empty() {
             let wanted = self.telling.times.len();

@@ -130,7 +130,10 @@ fn by_run(arguments: &Predict) -> Result<String, CasesError> {
     let (mut model, crossed) = Model::learn(setting, arguments, (kernel, learner))?;
     remarks.extend(model.at(&arguments.at)?);
     let by_time = match (&model.chances, &crossed) {
-        (Some(chances), Some(crossed)) => chances.held_out(crossed),
+        (Some(chances), Some(crossed)) => {
+            remarks.push(chances::MEANING.to_owned());
+            chances.held_out(crossed)
+        }
         _ => Vec::new(),
     };
     remarks.extend(of_machine(&model));
