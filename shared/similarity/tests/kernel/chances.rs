@@ -5,9 +5,10 @@
 use ndarray::{Array1, Array2, Axis};
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
-use similarity::cohort::{Column, Outcome, Values};
-use similarity::compare::proximity::kernel::Kernel;
-use similarity::compare::{Comparison, Gower};
+use similarity::cohort::{Cohort as Patients, Column, Outcome, Values};
+use similarity::compare::proximity::kernel::{Kernel, OutOfBag};
+use similarity::compare::{Comparison, Gower, Placed, Proximity, Weighted};
+use similarity::learn::{forest, regression};
 use similarity::numeric::seed::Seed;
 use similarity::uses::prediction::risk::Risk;
 use similarity::uses::prediction::{Cohort, KernelOf, Learner, Machine};
@@ -29,6 +30,17 @@ struct Case {
     is_curved: bool,
     /// The end of uniform censoring.
     lost: f64,
+    by: By,
+}
+
+/// What compares.
+#[derive(Debug, Clone, Copy)]
+enum By {
+    Gower,
+    /// A forest that has seen the outcomes: who is held out is compared by the trees that have not seen it.
+    Forest,
+    /// A regression's distance, which has seen all outcomes.
+    Regression,
 }
 
 struct Held {
@@ -54,6 +66,36 @@ fn columns(x: &Array2<f64>) -> Vec<Column> {
         values: Values::Numeric(values.to_owned()),
     };
     x.columns().into_iter().enumerate().map(column).collect()
+}
+
+fn compared(by: By, patients: Patients, draw: u64) -> (Comparison, Placed) {
+    let columns = patients.columns();
+    match by {
+        By::Gower => {
+            let gower = Comparison::Gower(Gower::of_columns(columns));
+            let placed = gower.place(columns).unwrap();
+            (gower, placed)
+        }
+        By::Regression => {
+            let fit = regression::fit(&patients, &regression::Settings::default()).unwrap();
+            let weighted = Comparison::Weighted(Weighted::new(&fit).unwrap());
+            let placed = weighted.place(columns).unwrap();
+            (weighted, placed)
+        }
+        By::Forest => {
+            let settings = forest::Settings {
+                trees: 100,
+                ..forest::Settings::for_outcome(patients.outcome())
+            };
+            let grown = forest::grow(&patients, &settings, Seed(draw)).unwrap();
+            let placed = Placed::Nodes {
+                nodes: grown.forest.apply(columns).unwrap(),
+                bags: Some(OutOfBag::new(&grown.in_bag)),
+            };
+            let proximity = Proximity::new(grown.forest, None).unwrap();
+            (Comparison::Proximity(proximity), placed)
+        }
+    }
 }
 
 fn drawn(case: Case, draw: u64) -> Held {
@@ -82,8 +124,8 @@ fn drawn(case: Case, draw: u64) -> Held {
         event: event.clone(),
     };
     let (known, fresh_columns) = (columns(&known), columns(&fresh));
-    let gower = Comparison::Gower(Gower::of_columns(&known));
-    let placed = gower.place(&known).unwrap();
+    let patients = Patients::new(known.clone(), outcome.clone()).unwrap();
+    let (gower, placed) = compared(case.by, patients, draw);
     let cohort = Cohort {
         placed: &placed,
         outcome: &outcome,
@@ -103,11 +145,7 @@ fn drawn(case: Case, draw: u64) -> Held {
     let truth = of(&fresh);
     let mut order: Vec<usize> = (0..FRESH).collect();
     order.sort_by(|one, other| scores[*one].total_cmp(&scores[*other]));
-    let mut found = Held {
-        of_score: 0,
-        of_patient: 0,
-        all: 0,
-    };
+    let mut found = Held::NOBODY;
     for by in TIMES {
         for place in 1..=PLACES {
             let middle = place * FRESH / (PLACES + 1);
@@ -126,53 +164,57 @@ fn drawn(case: Case, draw: u64) -> Held {
     found
 }
 
-#[test]
-fn intervals_of_chances_hold_the_truth_of_patients_with_such_a_score() {
-    let draws = std::env::var("KINDRED_DRAWS").map_or(3, |draws| draws.parse().unwrap());
-    let mut whole = Held {
+impl Held {
+    const NOBODY: Self = Self {
         of_score: 0,
         of_patient: 0,
         all: 0,
     };
+
+    fn add(&mut self, other: &Self) {
+        self.of_score += other.of_score;
+        self.of_patient += other.of_patient;
+        self.all += other.all;
+    }
+
+    fn say(&self, of: &str) {
+        let share = |part: usize| part as f64 / self.all as f64;
+        println!(
+            "{:.3} {:.3} {of}",
+            share(self.of_score),
+            share(self.of_patient)
+        );
+    }
+}
+
+fn cases() -> impl Iterator<Item = Case> {
+    let by = [By::Gower, By::Forest, By::Regression].into_iter();
+    let patients = by.flat_map(|by| [150, 400].map(|patients| (by, patients)));
+    let curved = patients.flat_map(|of| [false, true].map(|is_curved| (of, is_curved)));
+    curved.flat_map(|((by, patients), is_curved)| {
+        [4.0, 1.5].map(|lost| Case {
+            patients,
+            is_curved,
+            lost,
+            by,
+        })
+    })
+}
+
+#[test]
+fn intervals_of_chances_hold_the_truth_of_patients_with_such_a_score() {
+    let draws = std::env::var("KINDRED_DRAWS").map_or(2, |draws| draws.parse().unwrap());
     println!(
         "coverage over {draws} draws: of the chance among patients with such a score, and of the patient's own"
     );
-    for patients in [150, 400] {
-        for is_curved in [false, true] {
-            for lost in [4.0, 1.5] {
-                let case = Case {
-                    patients,
-                    is_curved,
-                    lost,
-                };
-                let mut held = Held {
-                    of_score: 0,
-                    of_patient: 0,
-                    all: 0,
-                };
-                for draw in 0..draws {
-                    let one = drawn(case, draw);
-                    held.of_score += one.of_score;
-                    held.of_patient += one.of_patient;
-                    held.all += one.all;
-                }
-                let share = |part: usize| part as f64 / held.all as f64;
-                println!(
-                    "{:.3} {:.3} {case:?}",
-                    share(held.of_score),
-                    share(held.of_patient)
-                );
-                whole.of_score += held.of_score;
-                whole.of_patient += held.of_patient;
-                whole.all += held.all;
-            }
-        }
+    let mut whole = Held::NOBODY;
+    for case in cases() {
+        let mut held = Held::NOBODY;
+        (0..draws).for_each(|draw| held.add(&drawn(case, draw)));
+        held.say(&format!("{case:?}"));
+        whole.add(&held);
     }
-    let share = |part: usize| part as f64 / whole.all as f64;
-    println!(
-        "{:.3} {:.3} all",
-        share(whole.of_score),
-        share(whole.of_patient)
-    );
-    assert!(share(whole.of_score) > 0.93, "{}", share(whole.of_score));
+    whole.say("all");
+    let share = whole.of_score as f64 / whole.all as f64;
+    assert!(share > 0.93, "{share}");
 }

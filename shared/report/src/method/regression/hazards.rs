@@ -221,6 +221,7 @@ mod tests {
             proportionality: Vec::new(),
             baseline: vec![step(0.0, 200.0, 1e-3), step(200.0, 400.0, 5e-4)],
             splines: Vec::new(),
+            imputed: Vec::new(),
             selection: None,
         }
     }
