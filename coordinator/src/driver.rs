@@ -114,7 +114,7 @@ pub async fn drive(
             // What the sites say waits while the run computes.
             Some(heard) = inbox.recv(), if is_idle => driver.hear(heard),
             stepped = Course::stepped(&mut driver.active, driver.clock, &driver.store), if !is_idle => driver.carry_out(stepped)?,
-            () = tokio::time::sleep(TICK_MAX), if is_idle => driver.tell(Event::Tick),
+            () = tokio::time::sleep(TICK_MAX), if is_idle => driver.feed(Event::Tick),
         }
     }
     // What is being written is written to its end.
@@ -197,13 +197,13 @@ impl Driver {
             .map(|site| (site.clone(), self.traffic(site)));
         let mut course = Course::new(submission, before.collect());
         for site in self.sites.keys() {
-            course.tell(Event::Connected(site.clone()));
+            course.push(Event::Connected(site.clone()));
         }
-        course.tell(Event::Tick);
+        course.push(Event::Tick);
         let warrants = self.warrants.clone();
         course.open(warrants, self.clock, Arc::clone(&self.store));
         self.active = Some(course);
-        self.tell_the_queue();
+        self.send_queue_places();
     }
 
     fn site_came(
@@ -251,7 +251,7 @@ impl Driver {
             }
         });
         self.offer(&site);
-        self.tell(Event::Connected(site));
+        self.feed(Event::Connected(site));
     }
 
     fn hear(&mut self, heard: Heard) {
@@ -280,9 +280,9 @@ impl Driver {
                 {
                     if let Some(note) = note {
                         tracing::warn!(%site, "{note}");
-                        self.tell(Event::Noted(note));
+                        self.feed(Event::Noted(note));
                     }
-                    self.tell(Event::Answered {
+                    self.feed(Event::Answered {
                         site,
                         exchange,
                         answer,
@@ -297,7 +297,7 @@ impl Driver {
                 if let Some(gone) = self.sites.remove(&site) {
                     self.add_past(&site, gone.sender.traffic());
                 }
-                self.tell(Event::Disconnected(site));
+                self.feed(Event::Disconnected(site));
             }
             Some(
                 ToCoordinator::Hello { .. }
@@ -309,9 +309,9 @@ impl Driver {
     }
 
     /// Tells the active run what happened.
-    fn tell(&mut self, event: Event) {
+    fn feed(&mut self, event: Event) {
         if let Some(course) = &mut self.active {
-            course.tell(event);
+            course.push(event);
         }
         self.step();
     }
@@ -349,7 +349,7 @@ impl Driver {
                         tracing::warn!(%site, %error, "a message was not sent");
                     }
                 }
-                Action::Retell { site, until } => self.retell(&site, until),
+                Action::Retell { site, until } => self.resend_closed(&site, until),
                 Action::Report(progress) => self.show(progress),
             }
         }
@@ -367,7 +367,7 @@ impl Driver {
     }
 
     /// Sends a site what closed in the active run, each exchange read from the store when the site is ready for it.
-    fn retell(&self, site: &SiteName, until: u32) {
+    fn resend_closed(&self, site: &SiteName, until: u32) {
         let (Some(course), Some(connected)) = (&self.active, self.sites.get(site)) else {
             return;
         };
@@ -409,7 +409,7 @@ impl Driver {
             news
         });
         if let Some(waiting) = waiting().filter(|now| Some(now) != was.as_ref()) {
-            self.tell_waiting(&shown.sites, &waiting);
+            self.send_waiting(&shown.sites, &waiting);
         }
     }
 

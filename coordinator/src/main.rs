@@ -62,7 +62,10 @@ async fn run(command: Command) -> Result<Exit, Ended> {
     match command {
         Command::Simulate(arguments) => {
             let simulated = simulate::simulate(&arguments).await?;
-            Ok(tell(&simulated.result, simulated.folder.as_deref())?)
+            Ok(print_result(
+                &simulated.result,
+                simulated.folder.as_deref(),
+            )?)
         }
         Command::Serve(arguments) => {
             serve::serve(&arguments).await?;
@@ -74,7 +77,7 @@ async fn run(command: Command) -> Result<Exit, Ended> {
             certificates::init(&arguments.folder, Validity::days(arguments.days))?;
             let authority = arguments.folder.join("authority");
             say(authority.display())?;
-            tell_end(&authority.join("certificate.pem"))?;
+            print_expiry(&authority.join("certificate.pem"))?;
             Ok(Exit::Done)
         }
         Command::Certificates(Certificates::Issue(arguments)) => {
@@ -85,7 +88,7 @@ async fn run(command: Command) -> Result<Exit, Ended> {
                 say(path.display())?;
             }
             remark(format_args!("fingerprint {}", wire::fingerprint(&files)?));
-            if tell_end(&files.certificate)? < day(validity.until) {
+            if print_expiry(&files.certificate)? < day(validity.until) {
                 remark("note: it would outlive its authority, and ends with it");
             }
             Ok(Exit::Done)
@@ -209,7 +212,7 @@ fn run_and_folder(arguments: &RunAndOut) -> Result<(RunId, PendingFolder), Ended
 }
 
 /// Tells the last day of a certificate, and gives it.
-fn tell_end(certificate: &Path) -> Result<Date, Ended> {
+fn print_expiry(certificate: &Path) -> Result<Date, Ended> {
     let end = day(certificates::valid_until(certificate)?);
     remark(format_args!("valid until {end}"));
     Ok(end)
@@ -250,11 +253,11 @@ fn finish(watched: &Watched, run: &RunId, config: &Path) -> Result<Exit, Ended> 
         ));
         return Ok(Exit::Going);
     };
-    Ok(tell(result, watched.folder.as_deref())?)
+    Ok(print_result(result, watched.folder.as_deref())?)
 }
 
 /// Says how a run ended, where its report is, what the run could not use, and last its answer.
-fn tell(result: &RunResult, folder: Option<&Path>) -> Result<Exit, SayError> {
+fn print_result(result: &RunResult, folder: Option<&Path>) -> Result<Exit, SayError> {
     match &result.ending {
         Ending::Failed(failure) => {
             remark(format_args!(

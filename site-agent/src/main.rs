@@ -79,7 +79,7 @@ fn run(command: Command) -> Result<Exit, Ended> {
         }
         Command::Policy(Policy::Explain(arguments)) => explain(&arguments),
         Command::Policy(Policy::Lowered(arguments)) => {
-            tell_lowered(&SiteConfig::open(&arguments.config)?.policy.lowered())?;
+            print_lowered(&SiteConfig::open(&arguments.config)?.policy.lowered())?;
             Ok(Exit::Done)
         }
         Command::Study(command) => study(&command),
@@ -224,7 +224,7 @@ fn said(text: impl Display) -> Result<Exit, Ended> {
 }
 
 /// Prints the rules that are lowered: on standard output these alone, for whoever counts them.
-fn tell_lowered(lowered: &[String]) -> Result<(), SayError> {
+fn print_lowered(lowered: &[String]) -> Result<(), SayError> {
     if lowered.is_empty() {
         remark(NOTHING_LOWERED);
     }

@@ -170,11 +170,11 @@ impl Driver {
         };
         self.shown.insert(run, shown);
         self.queue.push(submission);
-        self.tell_the_queue();
+        self.send_queue_places();
     }
 
     /// Tells every queued run how many come before it.
-    pub(super) fn tell_the_queue(&self) {
+    pub(super) fn send_queue_places(&self) {
         let active = u32::from(self.active.is_some());
         for (ahead, run) in (active..).zip(self.queue.order()) {
             if let Some(shown) = self.shown.get(run) {
@@ -248,7 +248,7 @@ impl Driver {
         let own = active.filter(|course| course.run() == run);
         if let Some(course) = own.filter(|course| course.operator() == operator.as_str()) {
             course.cancel(Some(reply));
-            return self.tell(Event::Tick);
+            return self.feed(Event::Tick);
         }
         let is_own = self.own(run, operator).is_some();
         let Some(submission) = is_own.then(|| self.queue.remove(run)).flatten() else {
@@ -262,7 +262,7 @@ impl Driver {
 
     /// Ends a run that was taken from the queue.
     pub(super) fn end(&mut self, submission: Submission, reply: Option<Reply<()>>) {
-        self.tell_the_queue();
+        self.send_queue_places();
         let (store, done, clock) = (Arc::clone(&self.store), self.done.clone(), self.clock);
         tokio::task::spawn_blocking(move || {
             let run = submission.run.clone();

@@ -117,7 +117,7 @@ impl Course {
     }
 
     /// Keeps an event for the next step. A site that comes again and again is kept once.
-    pub(super) fn tell(&mut self, event: Event) {
+    pub(super) fn push(&mut self, event: Event) {
         if let Event::Connected(site) = &event {
             self.waiting
                 .retain(|known| !matches!(known, Event::Connected(other) if other == site));
@@ -128,7 +128,7 @@ impl Course {
     /// Cancels the run, and keeps who wants to hear once it is.
     pub(super) fn cancel(&mut self, reply: Option<Reply<()>>) {
         self.cancellers.extend(reply);
-        self.tell(Event::Cancelled);
+        self.push(Event::Cancelled);
     }
 
     pub(super) fn answer_cancellers(self) {

@@ -137,20 +137,20 @@ impl Shown {
 impl Driver {
     /// Tells a site of the studies that are closed, and sends it the texts of those that wait for its approval.
     pub(super) fn offer(&self, site: &SiteName) {
-        self.tell_closed(site);
+        self.send_closed_studies(site);
         for text in self.studies.proposals(site, self.clock.now()) {
-            self.tell_of_studies(site, ToSite::Proposed(text));
+            self.send_of_studies(site, ToSite::Proposed(text));
         }
     }
 
-    fn tell_closed(&self, site: &SiteName) {
+    fn send_closed_studies(&self, site: &SiteName) {
         let closed = self.studies.closed(site, self.clock.now());
         if !closed.is_empty() {
-            self.tell_of_studies(site, ToSite::ClosedStudies(closed));
+            self.send_of_studies(site, ToSite::ClosedStudies(closed));
         }
     }
 
-    fn tell_of_studies(&self, site: &SiteName, message: ToSite) {
+    fn send_of_studies(&self, site: &SiteName, message: ToSite) {
         if let Some(connected) = self.sites.get(site)
             && let Err(error) = connected.sender.send(message)
         {
@@ -173,7 +173,7 @@ impl Driver {
             Ok(true) => {}
             Err(reason) => {
                 tracing::warn!(%site, study, reason, "an approval is not taken");
-                return self.tell_closed(&site);
+                return self.send_closed_studies(&site);
             }
         }
         let (store, done) = (Arc::clone(&self.store), self.done.clone());
@@ -244,9 +244,9 @@ impl Driver {
     }
 
     /// Tells the sites of a run who are here that it waits for others.
-    pub(super) fn tell_waiting(&self, sites: &[SiteName], waiting: &Waiting) {
+    pub(super) fn send_waiting(&self, sites: &[SiteName], waiting: &Waiting) {
         let here = sites.iter().filter(|site| !waiting.away.contains(*site));
-        here.for_each(|site| self.tell_of_studies(site, ToSite::Waiting(waiting.clone())));
+        here.for_each(|site| self.send_of_studies(site, ToSite::Waiting(waiting.clone())));
     }
 
     /// Ends a study: no job of it is taken any more, and its runs end, also those that wait.
@@ -281,7 +281,7 @@ impl Driver {
     pub(super) fn study_closed(&mut self, name: &StudyName) {
         let sites = self.studies.0.get(name).map(|one| one.study.roster());
         for site in sites.into_iter().flatten() {
-            self.tell_closed(&site);
+            self.send_closed_studies(&site);
         }
         self.end_runs_of_closed();
     }
@@ -291,7 +291,7 @@ impl Driver {
         let active = self.active.as_mut();
         if let Some(course) = active.filter(|course| self.studies.has_closed(course.job())) {
             course.cancel(None);
-            self.tell(Event::Tick);
+            self.feed(Event::Tick);
         }
         for submission in self.queue.take(|one| self.studies.has_closed(&one.job)) {
             self.end(submission, None);

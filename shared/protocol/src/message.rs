@@ -8,9 +8,9 @@ mod begin;
 mod checked;
 mod common;
 mod conversation;
+mod description;
 mod disclosed;
 mod preparing;
-mod told;
 
 use crate::assessment::{ASSESSMENT, Assessment};
 use crate::failure::{Code, Failure, Problem, Refusal};
@@ -21,6 +21,7 @@ pub use begin::{Begin, Warrant};
 pub use checked::{Closed, Encapsulations, Introduction, Record, summed_kind, summed_kinds};
 use common::Common;
 pub use conversation::{Ask, JournalHead, Reply, ToCoordinator, ToSite, Waiting};
+pub use description::{ColumnHistogram, Description, SiteMoments};
 use disclosed::{column, histogram};
 use ndarray::Array2;
 pub use preparing::Preparing;
@@ -31,7 +32,6 @@ pub use similarity::cohort::quantile::Quartiles;
 pub use similarity::cohort::spline::{Curve, CurveScale};
 pub use similarity::learn::unpsl::{PairCounts, SecondMoments, Summary, Totals};
 use std::sync::Arc;
-pub use told::{ColumnHistogram, Description, SiteMoments};
 
 /// The kind of message by which a site joins a run of sums.
 const INTRODUCTION: &str = "introduction";

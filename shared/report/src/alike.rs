@@ -8,7 +8,7 @@ use crate::words::{figure, sites_in_words};
 use protocol::cohort::{FeatureKind, OutcomeSpecification, Value, with_unit};
 use protocol::job::Job;
 use protocol::method::neighbours::model::{self, Interval, Mean, Model, Outlook};
-use protocol::method::neighbours::settings::{ALIKE_MIN, SHARES, TOLD};
+use protocol::method::neighbours::settings::{ALIKE_MIN, DESCRIBED, SHARES};
 use serde::Serialize;
 use std::io;
 
@@ -170,7 +170,7 @@ impl AlikeElsewhere {
     /// A sentence for each patient.
     pub(crate) fn sentences(&self) -> Vec<String> {
         let sentence = |query: &Query| {
-            let told = query.within.get(TOLD);
+            let told = query.within.get(DESCRIBED);
             let alike = told.map_or(0, |one| one.alike);
             let fared = told.map(|one| one.fared.in_words()).unwrap_or_default();
             let who = format!("Patient {}", query.patient);

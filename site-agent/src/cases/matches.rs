@@ -4,7 +4,7 @@ mod page;
 
 use super::setting::{Asked, Setting};
 use super::shown::{self, GroupFared, four, short, table};
-use super::{CasesError, keep, tell};
+use super::{CasesError, keep, printed};
 use crate::cli::{ChoiceOption, Match};
 use ndarray::Array2;
 use protocol::cohort::Feature;
@@ -129,7 +129,7 @@ pub fn matches(arguments: &Match) -> Result<String, CasesError> {
         keep(folder, page::all(&setting, &answer, &balance)?)?;
     }
     let csv = || csv(&setting, &answer);
-    tell(&arguments.output, &answer, csv, || {
+    printed(&arguments.output, &answer, csv, || {
         text(&setting, &answer, &balance)
     })
 }
@@ -237,8 +237,8 @@ fn answer(
                 after: OneContrast::of(row.after, setting, &row.name),
             })
             .collect(),
-        sentence: shown::fared(&fared, rows.len(), &setting.telling),
-        fared: GroupFared::of(&fared, &setting.telling),
+        sentence: shown::fared(&fared, rows.len(), &setting.presentation),
+        fared: GroupFared::of(&fared, &setting.presentation),
         rows,
     }
 }

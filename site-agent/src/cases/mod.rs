@@ -203,7 +203,7 @@ fn listed(texts: impl Iterator<Item = String>) -> String {
 }
 
 /// Writes the table that is asked for, and gives what is to be printed.
-fn tell(
+fn printed(
     output: &Output,
     answer: &impl Serialize,
     csv: impl FnOnce() -> io::Result<Vec<u8>>,

@@ -3,7 +3,7 @@
 use super::left::Left;
 use super::record::{Learned, LearnedMetric, PERSONAL, Record};
 use super::shown::{self, four, table};
-use super::{CasesError, tell};
+use super::{CasesError, printed};
 use crate::cli;
 use ndarray::{Array1, Array2, ArrayView1, Axis};
 use protocol::cohort::CohortSpecification;
@@ -139,7 +139,7 @@ pub fn personal(arguments: &cli::Personal) -> Result<String, CasesError> {
     };
     keep(&left, PAGE, Ok(page(&left.job.name, &answer).into_bytes()))?;
     let csv = || csv(&answer);
-    tell(&arguments.output, &answer, csv, || text(&answer))
+    printed(&arguments.output, &answer, csv, || text(&answer))
 }
 
 fn search(settings: &UnpslSettings, metric: &LearnedMetric, patients: usize, seed: Seed) -> Search {

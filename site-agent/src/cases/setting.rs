@@ -4,7 +4,7 @@ use super::CasesError;
 use super::left::{self, Left};
 use super::record::{FOREST, Learned, LearnedMetric, PERSONAL, RECORD, Record};
 use super::shown::short;
-use super::survival::Telling;
+use super::survival::Presentation;
 use crate::cli::{By, Where};
 use crate::config::SourceConfig;
 use crate::source::{self, Patients, Queries};
@@ -35,7 +35,7 @@ pub(super) struct Setting {
     /// The regression that weighs, where one does.
     pub(super) fit: Option<Weighing>,
     /// The outcome, and when its survival is given.
-    pub(super) telling: Telling,
+    pub(super) presentation: Presentation,
     /// What is to be known before the answer is believed.
     pub(super) remarks: Vec<String>,
     /// How a new patient's file is read.
@@ -93,7 +93,7 @@ impl Setting {
         }
         Ok(Self {
             placed,
-            telling: Telling::new(&job.cohort.outcome, cohort.outcome()),
+            presentation: Presentation::new(&job.cohort.outcome, cohort.outcome()),
             job,
             columns,
             cohort,

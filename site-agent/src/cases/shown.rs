@@ -1,6 +1,6 @@
 //! Values, numbers and tables as people read them.
 
-use super::survival::Telling;
+use super::survival::Presentation;
 use protocol::cohort::{Feature, FeatureKind, OutcomeKind, OutcomeSpecification};
 use serde::Serialize;
 use similarity::cohort::{MISSING_LEVEL, Outcome, Values};
@@ -160,20 +160,20 @@ pub(super) fn table(rows: &[Vec<String>], left: &[usize]) -> String {
 
 /// A share or a mean, for machines.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(super) struct Told {
+pub(super) struct IntervalEntry {
     value: f64,
     low: f64,
     high: f64,
 }
 
-impl Told {
+impl IntervalEntry {
     /// The value and its ends.
     pub(super) fn parts(&self) -> (f64, f64, f64) {
         (self.value, self.low, self.high)
     }
 }
 
-impl From<Interval> for Told {
+impl From<Interval> for IntervalEntry {
     fn from(interval: Interval) -> Self {
         let Interval { value, low, high } = interval;
         Self { value, low, high }
@@ -185,9 +185,9 @@ impl From<Interval> for Told {
 #[serde(rename_all = "snake_case")]
 pub(super) enum GroupFared {
     /// Patients and share of each class.
-    Classes(Vec<ToldClass>),
+    Classes(Vec<ClassEntry>),
     /// The mean outcome.
-    Mean(Told),
+    Mean(IntervalEntry),
     /// Events.
     Survival {
         events: usize,
@@ -195,9 +195,9 @@ pub(super) enum GroupFared {
         event: String,
         /// Of the times.
         unit: String,
-        median: ToldMedian,
+        median: MedianEntry,
         /// The share with an event by the times that are shown.
-        by_time: Vec<ToldBy>,
+        by_time: Vec<RiskByTime>,
         /// Time, share without event, and the ends of its interval.
         curve: Vec<(f64, f64, f64, f64)>,
     },
@@ -205,21 +205,21 @@ pub(super) enum GroupFared {
 
 /// The share with an event by a time.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct ToldBy {
+pub(super) struct RiskByTime {
     time: f64,
-    share_with_event: Told,
+    share_with_event: IntervalEntry,
     at_risk: usize,
 }
 
 /// A median time with its interval, of which nothing is known that a curve does not reach.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(super) struct ToldMedian {
+pub(super) struct MedianEntry {
     value: Option<f64>,
     low: Option<f64>,
     high: Option<f64>,
 }
 
-impl From<Median> for ToldMedian {
+impl From<Median> for MedianEntry {
     fn from(Median { time, low, high }: Median) -> Self {
         Self {
             value: time,
@@ -231,7 +231,7 @@ impl From<Median> for ToldMedian {
 
 impl GroupFared {
     /// The share of each class, of two the second alone; of another outcome nothing.
-    pub(super) fn shares(&self) -> Vec<(String, Told)> {
+    pub(super) fn shares(&self) -> Vec<(String, IntervalEntry)> {
         match self {
             Self::Classes(classes) => {
                 let skipped = usize::from(classes.len() == 2);
@@ -245,19 +245,19 @@ impl GroupFared {
 
 /// One class.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct ToldClass {
+pub(super) struct ClassEntry {
     class: String,
     patients: usize,
-    share: Told,
+    share: IntervalEntry,
 }
 
 impl GroupFared {
-    pub(super) fn of(fared: &Fared, telling: &Telling) -> Self {
+    pub(super) fn of(fared: &Fared, presentation: &Presentation) -> Self {
         match fared {
             Fared::Classes(shares) => Self::Classes(
                 shares
                     .iter()
-                    .map(|one| ToldClass {
+                    .map(|one| ClassEntry {
                         class: one.level.clone(),
                         patients: one.patients,
                         share: one.share.into(),
@@ -267,14 +267,14 @@ impl GroupFared {
             Fared::Mean(interval) => Self::Mean((*interval).into()),
             Fared::Survival(curve) => Self::Survival {
                 events: curve.events(),
-                event: telling.specification.event_label().to_owned(),
-                unit: telling.specification.unit_in_words().to_owned(),
+                event: presentation.specification.event_label().to_owned(),
+                unit: presentation.specification.unit_in_words().to_owned(),
                 median: curve.median().into(),
-                by_time: telling
+                by_time: presentation
                     .known(curve)
-                    .map(|at| ToldBy {
+                    .map(|at| RiskByTime {
                         time: at.time,
-                        share_with_event: Told {
+                        share_with_event: IntervalEntry {
                             value: 1.0 - at.share,
                             low: 1.0 - at.high,
                             high: 1.0 - at.low,
@@ -293,8 +293,8 @@ impl GroupFared {
 }
 
 /// How `patients` fared, in a sentence.
-pub(super) fn fared(fared: &Fared, patients: usize, telling: &Telling) -> String {
-    let specification = &telling.specification;
+pub(super) fn fared(fared: &Fared, patients: usize, presentation: &Presentation) -> String {
+    let specification = &presentation.specification;
     let ends = |interval: &Interval| {
         format!(
             "95 %: {:.0} to {:.0}",
@@ -325,7 +325,7 @@ pub(super) fn fared(fared: &Fared, patients: usize, telling: &Telling) -> String
                 short(*high)
             )
         }
-        Fared::Survival(curve) => telling.sentence(curve),
+        Fared::Survival(curve) => presentation.sentence(curve),
     }
 }
 

@@ -6,7 +6,7 @@ use super::anchored::{NEAR, Risk};
 use super::setting::{Asked, Setting};
 use super::shown::{self, GroupFared, MISSING, four, table};
 use super::weights::Regression;
-use super::{CasesError, keep, tell, weights};
+use super::{CasesError, keep, printed, weights};
 use crate::cli::Similar;
 use protocol::cohort::Feature;
 use serde::Serialize;
@@ -114,7 +114,7 @@ pub fn similar(arguments: &Similar) -> Result<String, CasesError> {
         keep(folder, page::all(&setting, &asked, &answer)?)?;
     }
     let csv = || csv(&setting, &answer);
-    tell(&arguments.output, &answer, csv, || text(&setting, &answer))
+    printed(&arguments.output, &answer, csv, || text(&setting, &answer))
 }
 
 fn answer(setting: &Setting, asked: &Asked, k: usize) -> Result<Answer, CasesError> {
@@ -145,8 +145,8 @@ fn answer(setting: &Setting, asked: &Asked, k: usize) -> Result<Answer, CasesErr
         remarks: setting.remarks.clone(),
         regression: setting.fit.as_ref().map(Regression::of),
         queries: queries.collect(),
-        whole_sentence: shown::fared(&whole, patients, &setting.telling),
-        whole: GroupFared::of(&whole, &setting.telling),
+        whole_sentence: shown::fared(&whole, patients, &setting.presentation),
+        whole: GroupFared::of(&whole, &setting.presentation),
     })
 }
 
@@ -181,8 +181,8 @@ fn one(setting: &Setting, asked: &Asked, query: usize, found: Cases, usual: &[f6
         cases: found.cases.iter().map(case).collect(),
         tied: found.tied,
         incomparable: found.incomparable,
-        sentence: shown::fared(&fared, rows.len(), &setting.telling),
-        fared: GroupFared::of(&fared, &setting.telling),
+        sentence: shown::fared(&fared, rows.len(), &setting.presentation),
+        fared: GroupFared::of(&fared, &setting.presentation),
         unusual: Unusual {
             mean_distance,
             farther_than,

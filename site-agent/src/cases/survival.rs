@@ -13,13 +13,13 @@ pub(super) const CAPTION: &str = "Share without the event by time (Kaplan-Meier)
     who were censored.";
 
 /// An outcome, and when its survival is given.
-pub(super) struct Telling {
+pub(super) struct Presentation {
     pub(super) specification: OutcomeSpecification,
     /// Rising; empty of another outcome.
     pub(super) times: Vec<f64>,
 }
 
-impl Telling {
+impl Presentation {
     /// By the study's horizons, where it names some; else by round times.
     pub(super) fn new(specification: &OutcomeSpecification, outcome: &Outcome) -> Self {
         let kind = &specification.kind;

@@ -1,6 +1,6 @@
 //! What is said of messages that leave covered.
 
-use super::kinds::{MessageKind, Told};
+use super::kinds::{Explained, MessageKind};
 use privacy::Rules;
 use privacy::sums::WORD_BYTES;
 use protocol::job::{Job, Largest};
@@ -12,11 +12,11 @@ const KEY_BYTES: u64 = 1_536;
 const CIPHERTEXT_BYTES: u64 = 1_088;
 
 /// The messages of a job, as they leave. The card of a study has exchanged its keys before.
-pub(super) fn explained(told: Told, rules: &Rules, job: &Job) -> Told {
+pub(super) fn explained(told: Explained, rules: &Rules, job: &Job) -> Explained {
     let keys = job
         .opens_study()
         .then(|| [introduction(), encapsulations()]);
-    let Told {
+    let Explained {
         messages,
         brake,
         open,
@@ -28,7 +28,7 @@ pub(super) fn explained(told: Told, rules: &Rules, job: &Job) -> Told {
             Some(largest) => covered(message, largest, rules),
             None => message,
         });
-    Told {
+    Explained {
         messages: keys.into_iter().flatten().chain(own).collect(),
         brake,
         open: format!(

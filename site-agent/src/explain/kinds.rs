@@ -49,7 +49,7 @@ pub(crate) fn of_a_sum() -> MessageKind {
 }
 
 /// What is explained of a method.
-pub(crate) struct Told {
+pub(crate) struct Explained {
     /// The kinds of message, in the order of a run.
     pub(crate) messages: Vec<MessageKind>,
     /// What a brake holds, and no more.

@@ -22,7 +22,7 @@ pub mod unpsl;
 
 pub use crate::books::key::Secret;
 use crate::books::ledger::Asks;
-use crate::explain::kinds::Told;
+use crate::explain::kinds::Explained;
 use crate::run::stop::Stop;
 use crate::source::SiteCohort;
 use ndarray::{Array1, Array2};
@@ -102,7 +102,7 @@ macro_rules! registry {
         }
 
         /// The kinds of message that a job would make a site send, and what is said of the method as a whole.
-        pub(crate) fn explained(rules: &Rules, job: &Job) -> Told {
+        pub(crate) fn explained(rules: &Rules, job: &Job) -> Explained {
             match &job.method { $(Method::$Name(settings) => <$room::Own as AtSite>::explained(settings, job, rules),)* }
         }
 

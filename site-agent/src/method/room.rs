@@ -3,7 +3,7 @@
 use super::preparation::Prepared;
 use super::{Secret, SiteRun};
 use crate::books::ledger::Asks;
-use crate::explain::kinds::Told;
+use crate::explain::kinds::Explained;
 use crate::run::stop::Stop;
 use crate::source::SiteCohort;
 use privacy::Rules;
@@ -60,7 +60,7 @@ pub(super) trait AtSite: Sized {
     fn preparing(&mut self) -> Option<&mut dyn Preparing>;
 
     /// The kinds of message that a job would make a site send, and what is said of the method as a whole.
-    fn explained(settings: &Self::Settings, job: &Job, rules: &Rules) -> Told;
+    fn explained(settings: &Self::Settings, job: &Job, rules: &Rules) -> Explained;
 
     /// What a job asks about patients of others; none where it asks no such thing. `runs` has what earlier runs have left.
     ///

@@ -116,7 +116,7 @@ pub fn approve(asked: &StudyApprove, now: Timestamp) -> Result<SignedApproval, S
     let sharing = Sharing {
         study: &study,
         patients: &patients.all,
-        known: known.iter().filter(|one| one.tells(now)).collect(),
+        known: known.iter().filter(|one| one.may_reveal(now)).collect(),
         least: usize::try_from(config.policy.rules().sites_min).unwrap_or(usize::MAX),
         consents: &consents,
     };

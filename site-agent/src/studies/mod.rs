@@ -264,7 +264,7 @@ impl Approved {
     }
 
     /// Whether sums over its patients have left, or may yet.
-    fn tells(&self, now: Timestamp) -> bool {
+    fn may_reveal(&self, now: Timestamp) -> bool {
         let is_over = self.left || self.closed || self.study.is_over(now);
         !is_over || opened::is_known(&self.folder)
     }

@@ -56,7 +56,7 @@ pub(super) fn exposed(
             }
             let own: BTreeSet<usize> = set.iter().copied().collect();
             let is_smallest = !found.iter().any(|smaller| smaller.is_subset(&own));
-            if is_smallest && tells(&new, &distinct, &own) {
+            if is_smallest && isolates(&new, &distinct, &own) {
                 found.push(own);
             }
             if !advance(&mut set, columns.len()) {
@@ -91,7 +91,7 @@ fn advance(set: &mut [usize], end: usize) -> bool {
 }
 
 /// Whether the new roster, with multiples of earlier ones, leaves somebody of `own` and nobody else.
-fn tells(new: &[bool], earlier: &BTreeSet<&Vec<bool>>, own: &BTreeSet<usize>) -> bool {
+fn isolates(new: &[bool], earlier: &BTreeSet<&Vec<bool>>, own: &BTreeSet<usize>) -> bool {
     let without = |row: &[bool]| -> Vec<bool> {
         let others = row
             .iter()
@@ -115,7 +115,7 @@ fn needed(new: &[bool], earlier: &[Vec<bool>], own: &BTreeSet<usize>) -> Vec<usi
     for place in 0..earlier.len() {
         let fewer: Vec<usize> = needed.iter().copied().filter(|one| *one != place).collect();
         let rows = fewer.iter().map(|one| &earlier[*one]).collect();
-        if tells(new, &rows, own) {
+        if isolates(new, &rows, own) {
             needed = fewer;
         }
     }

@@ -448,7 +448,7 @@ impl Played for Quadratics {
         };
         match request {
             unpsl::Request::Round(round) => {
-                let Centre::Told(centre) = &round.centre else {
+                let Centre::Sent(centre) = &round.centre else {
                     // By its own dual, whatever its objective: where it was.
                     return contribution(round.consensus.as_ref().clone(), 1.0);
                 };

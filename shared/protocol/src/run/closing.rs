@@ -67,7 +67,7 @@ impl Run {
         let closed = Arc::new(closed);
         actions.push(Action::Store(Arc::clone(&closed)));
         let turn = self.close(record, None);
-        self.tell_all_what_closed(&closed, joining, actions);
+        self.send_closed(&closed, joining, actions);
         match turn {
             Turn::Done(ending) => self.end(ending, now, actions),
             Turn::Ask => {
@@ -81,12 +81,7 @@ impl Run {
     }
 
     /// All sites learn that the run begins, and what closed. A site that is away learns it when it comes back.
-    fn tell_all_what_closed(
-        &self,
-        closed: &Arc<message::Closed>,
-        joining: bool,
-        actions: &mut Vec<Action>,
-    ) {
+    fn send_closed(&self, closed: &Arc<message::Closed>, joining: bool, actions: &mut Vec<Action>) {
         for (index, site) in self.sites.iter().enumerate() {
             if joining {
                 actions.push(self.begin(index));

@@ -7,7 +7,7 @@ const NORMAL: f64 = 1.959_963_984_540_054;
 /// The chance on either side of an interval.
 const SIDE: f64 = 0.025;
 /// Times at which a curve is given, at most.
-const TOLD_MAX: i32 = 3;
+const TIMES_MAX: i32 = 3;
 /// The share of patients who are followed at least so long as a curve is given.
 const FOLLOWED: f64 = 0.1;
 
@@ -188,7 +188,7 @@ pub fn round_times(time: &Array1<f64>, horizon: f64) -> Vec<f64> {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a place
     let place = ((1.0 - FOLLOWED) * followed.len() as f64) as usize;
     let end = followed.get(place).map_or(0.0, |time| time.min(horizon));
-    let most = end / f64::from(TOLD_MAX);
+    let most = end / f64::from(TIMES_MAX);
     if most <= 0.0 {
         return Vec::new();
     }
@@ -196,7 +196,7 @@ pub fn round_times(time: &Array1<f64>, horizon: f64) -> Vec<f64> {
     let ten = 10_f64.powi(most.log10().floor() as i32);
     let steps = [5.0, 4.0, 3.0, 2.0].map(|step| step * ten);
     let step = steps.into_iter().find(|step| *step <= most).unwrap_or(ten);
-    (1..=TOLD_MAX)
+    (1..=TIMES_MAX)
         .map(|count| step * f64::from(count))
         .collect()
 }

@@ -6,7 +6,7 @@
 use crate::encoding::sealed::digest_of;
 use crate::identity::Identity;
 use crate::identity::pairs::derived;
-use crate::identity::secrets::{RunSecrets, SECRET_BYTES, Told};
+use crate::identity::secrets::{Encapsulated, RunSecrets, SECRET_BYTES};
 use crate::identity::warrant::{SignatureError, Signed, Signer, WarrantError, Warrants};
 use aws_lc_rs::agreement::{self, PrivateKey, UnparsedPublicKey, X25519};
 use aws_lc_rs::error::Unspecified;
@@ -288,7 +288,7 @@ fn agrees(introduction: &Introduction) -> bool {
     let public = UnparsedPublicKey::new(&X25519, &introduction.agreement);
     let stranger = PrivateKey::generate(&X25519);
     let agreed = stranger.and_then(|own| agreement::agree(&own, public, Unspecified, |_| Ok(())));
-    agreed.is_ok() && Told::fresh(&introduction.encapsulation).is_ok()
+    agreed.is_ok() && Encapsulated::fresh(&introduction.encapsulation).is_ok()
 }
 
 /// The bytes that the certificate's key signs.

@@ -47,7 +47,7 @@ impl SiteKeys {
         };
         for (place, introduction) in others.introduced() {
             if place > others.own {
-                let told = self.secrets.tell(&introduction.encapsulation);
+                let told = self.secrets.encapsulate(&introduction.encapsulation);
                 let told = told.map_err(|_| others.disagreement(place))?;
                 let agreed =
                     self.agreed(others, place, introduction, &told.ciphertext, &told.secret)?;
@@ -70,7 +70,7 @@ impl SiteKeys {
             let earlier = others.encapsulations.get(place).and_then(Option::as_ref);
             let earlier = earlier.filter(|_| place < others.own);
             let (ciphertext, secret) = match (earlier, place > others.own) {
-                (_, true) => match self.secrets.encapsulated(&introduction.encapsulation) {
+                (_, true) => match self.secrets.known(&introduction.encapsulation) {
                     Some(told) => (told.ciphertext.clone(), told.secret),
                     None => continue,
                 },
@@ -187,23 +187,28 @@ mod tests {
     use privacy::sums::Words;
 
     /// What all have sent, of one run.
-    struct Told {
+    struct Exchanged {
         introductions: Vec<Option<Introduction>>,
         encapsulations: Vec<Option<Encapsulations>>,
     }
 
-    impl Told {
+    impl Exchanged {
         fn of(run: &str, sites: &[SiteName], parties: &mut [Party]) -> Self {
             let introductions = parties.iter().map(|one| Some(one.introduction.clone()));
-            let mut told = Self {
+            let mut exchanged = Self {
                 introductions: introductions.collect(),
                 encapsulations: Vec::new(),
             };
             let encapsulated = |(own, party): (usize, &mut Party)| {
-                Some(party.keys.encapsulate(&told.to(run, sites, own)).unwrap())
+                Some(
+                    party
+                        .keys
+                        .encapsulate(&exchanged.to(run, sites, own))
+                        .unwrap(),
+                )
             };
-            told.encapsulations = parties.iter_mut().enumerate().map(encapsulated).collect();
-            told
+            exchanged.encapsulations = parties.iter_mut().enumerate().map(encapsulated).collect();
+            exchanged
         }
 
         fn to<'a>(&'a self, run: &'a str, sites: &'a [SiteName], own: usize) -> Acquaintance<'a> {
@@ -222,10 +227,10 @@ mod tests {
     }
 
     /// The sum of what each site covers.
-    fn summed(told: &Told, sites: &[SiteName], parties: &[Party]) -> Words {
+    fn summed(exchanged: &Exchanged, sites: &[SiteName], parties: &[Party]) -> Words {
         let mut sum = zeros();
         for (own, party) in parties.iter().enumerate() {
-            let masks = party.keys.masks(&told.to(RUN, sites, own)).unwrap();
+            let masks = party.keys.masks(&exchanged.to(RUN, sites, own)).unwrap();
             let mut words = zeros();
             assert!(masks.cover(b"a", &mut words));
             assert_ne!(words, zeros());
@@ -237,15 +242,18 @@ mod tests {
     #[test]
     fn two_sites_share_what_nobody_else_does() {
         let (_folder, _, sites, mut parties) = federation(&["north", "south", "east"]);
-        let told = Told::of(RUN, &sites, &mut parties);
-        assert_eq!(summed(&told, &sites, &parties), zeros());
+        let exchanged = Exchanged::of(RUN, &sites, &mut parties);
+        assert_eq!(summed(&exchanged, &sites, &parties), zeros());
         // Keys of another run share something else.
-        let other = Told::of("other", &sites, &mut parties);
+        let other = Exchanged::of("other", &sites, &mut parties);
         let other = parties[0]
             .keys
             .masks(&other.to("other", &sites, 0))
             .unwrap();
-        let own = parties[0].keys.masks(&told.to(RUN, &sites, 0)).unwrap();
+        let own = parties[0]
+            .keys
+            .masks(&exchanged.to(RUN, &sites, 0))
+            .unwrap();
         let (mut one, mut two) = (zeros(), zeros());
         assert!(other.cover(b"a", &mut one) && own.cover(b"a", &mut two));
         assert_ne!(one, two);
@@ -255,31 +263,31 @@ mod tests {
     #[test]
     fn what_is_shared_follows_from_both_agreements() {
         let (_folder, _, sites, mut parties) = federation(&["north", "south", "east"]);
-        let told = Told::of(RUN, &sites, &mut parties);
-        let again = Told::of(RUN, &sites, &mut parties);
-        assert_eq!(told.encapsulations, again.encapsulations);
+        let exchanged = Exchanged::of(RUN, &sites, &mut parties);
+        let again = Exchanged::of(RUN, &sites, &mut parties);
+        assert_eq!(exchanged.encapsulations, again.encapsulations);
         let [north, south, east] = [0, 1, 2].map(|site: usize| {
-            let all = &told.encapsulations[site].as_ref().unwrap().ciphertexts;
+            let all = &exchanged.encapsulations[site].as_ref().unwrap().ciphertexts;
             all.iter().map(Vec::len).collect::<Vec<_>>()
         });
         assert_eq!(
             [north, south, east],
             [[0, 1_088, 1_088], [0, 0, 1_088], [0, 0, 0]]
         );
-        let mut swapped = Told::of(RUN, &sites, &mut parties);
+        let mut swapped = Exchanged::of(RUN, &sites, &mut parties);
         let north = swapped.encapsulations[0].as_mut().unwrap();
         north.ciphertexts[1][17] ^= 1;
         assert_ne!(summed(&swapped, &sites, &parties), zeros());
-        let mut swapped = Told::of(RUN, &sites, &mut parties);
+        let mut swapped = Exchanged::of(RUN, &sites, &mut parties);
         let agreement = parties[2].introduction.agreement.clone();
         swapped.introductions[1].as_mut().unwrap().agreement = agreement;
         assert_ne!(summed(&swapped, &sites, &parties), zeros());
         // Without the secret of one site nothing is covered.
-        let mut silent = Told::of(RUN, &sites, &mut parties);
+        let mut silent = Exchanged::of(RUN, &sites, &mut parties);
         silent.encapsulations[0] = None;
         let masks = parties[1].keys.masks(&silent.to(RUN, &sites, 1)).unwrap();
         assert!(!masks.cover(b"a", &mut zeros()));
-        let mut damaged = Told::of(RUN, &sites, &mut parties);
+        let mut damaged = Exchanged::of(RUN, &sites, &mut parties);
         damaged.introductions[2].as_mut().unwrap().encapsulation = vec![255; 1_184];
         let damaged = damaged.to(RUN, &sites, 0);
         let error = parties[0].keys.encapsulate(&damaged).unwrap_err();

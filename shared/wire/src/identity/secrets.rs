@@ -12,7 +12,7 @@ const DECAPSULATION_BYTES: usize = 2_400;
 const ENCAPSULATION_BYTES: usize = 1_184;
 pub(super) const CIPHERTEXT_BYTES: usize = 1_088;
 const DRAWN_BYTES: usize = 2 * SECRET_BYTES + DECAPSULATION_BYTES + ENCAPSULATION_BYTES;
-const TOLD_BYTES: usize = 2 * SECRET_BYTES + CIPHERTEXT_BYTES;
+const ENCAPSULATED_BYTES: usize = 2 * SECRET_BYTES + CIPHERTEXT_BYTES;
 
 /// The random part of a site's keys for one run on one cohort, with what was encapsulated so far.
 pub struct RunSecrets {
@@ -20,12 +20,12 @@ pub struct RunSecrets {
     cohort: [u8; SECRET_BYTES],
     pub(super) decapsulation: Vec<u8>,
     pub(super) encapsulation: Vec<u8>,
-    told: Vec<Told>,
+    encapsulated: Vec<Encapsulated>,
 }
 
 /// A secret that was encapsulated for another site's key.
 #[derive(Clone)]
-pub(super) struct Told {
+pub(super) struct Encapsulated {
     /// SHA-256 of that key.
     key: [u8; SECRET_BYTES],
     pub(super) ciphertext: Vec<u8>,
@@ -48,7 +48,7 @@ impl RunSecrets {
             cohort,
             decapsulation: key.key_bytes().map_err(unusable)?.as_ref().to_vec(),
             encapsulation: public.key_bytes().map_err(unusable)?.as_ref().to_vec(),
-            told: Vec::new(),
+            encapsulated: Vec::new(),
         })
     }
 
@@ -68,8 +68,15 @@ impl RunSecrets {
             &self.encapsulation,
         ];
         let mut bytes = drawn.concat();
-        for told in &self.told {
-            bytes.extend([&told.key[..], &told.secret, &told.ciphertext].concat());
+        for encapsulated in &self.encapsulated {
+            bytes.extend(
+                [
+                    &encapsulated.key[..],
+                    &encapsulated.secret,
+                    &encapsulated.ciphertext,
+                ]
+                .concat(),
+            );
         }
         bytes
     }
@@ -79,9 +86,9 @@ impl RunSecrets {
     /// # Errors
     /// [`KeyError::Unusable`] where the bytes are of another length.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, KeyError> {
-        let (drawn, told) = bytes
+        let (drawn, encapsulated) = bytes
             .split_at_checked(DRAWN_BYTES)
-            .filter(|(_, told)| told.len().is_multiple_of(TOLD_BYTES))
+            .filter(|(_, encapsulated)| encapsulated.len().is_multiple_of(ENCAPSULATED_BYTES))
             .ok_or(KeyError::Unusable)?;
         let (random, rest) = drawn.split_at(SECRET_BYTES);
         let (cohort, rest) = rest.split_at(SECRET_BYTES);
@@ -91,34 +98,36 @@ impl RunSecrets {
             cohort: array(cohort)?,
             decapsulation: decapsulation.to_vec(),
             encapsulation: encapsulation.to_vec(),
-            told: told
-                .chunks(TOLD_BYTES)
-                .map(Told::from_bytes)
+            encapsulated: encapsulated
+                .chunks(ENCAPSULATED_BYTES)
+                .map(Encapsulated::from_bytes)
                 .collect::<Result<_, _>>()?,
         })
     }
 
     /// What was encapsulated for a key before, if anything was.
-    pub(super) fn encapsulated(&self, key: &[u8]) -> Option<&Told> {
+    pub(super) fn known(&self, key: &[u8]) -> Option<&Encapsulated> {
         let key = Sha256::digest(key);
-        self.told.iter().find(|told| told.key[..] == key[..])
+        self.encapsulated
+            .iter()
+            .find(|encapsulated| encapsulated.key[..] == key[..])
     }
 
     /// The same secret for a key whenever it is asked; a fresh one at first.
     ///
     /// # Errors
     /// [`KeyError::Unusable`] where nothing can be encapsulated for that key.
-    pub(super) fn tell(&mut self, key: &[u8]) -> Result<Told, KeyError> {
-        if let Some(told) = self.encapsulated(key) {
-            return Ok(told.clone());
+    pub(super) fn encapsulate(&mut self, key: &[u8]) -> Result<Encapsulated, KeyError> {
+        if let Some(encapsulated) = self.known(key) {
+            return Ok(encapsulated.clone());
         }
-        let told = Told::fresh(key)?;
-        self.told.push(told.clone());
-        Ok(told)
+        let encapsulated = Encapsulated::fresh(key)?;
+        self.encapsulated.push(encapsulated.clone());
+        Ok(encapsulated)
     }
 }
 
-impl Told {
+impl Encapsulated {
     /// A fresh secret, encapsulated for a key.
     ///
     /// # Errors
@@ -164,18 +173,18 @@ mod tests {
         let other = RunSecrets::draw([1; 32]).unwrap();
         let mut secrets = RunSecrets::draw([7; 32]).unwrap();
         assert_ne!(secrets.random, other.random);
-        let first = secrets.tell(&other.encapsulation).unwrap();
+        let first = secrets.encapsulate(&other.encapsulation).unwrap();
         let bytes = secrets.to_bytes();
         let mut again = RunSecrets::from_bytes(&bytes).unwrap();
         assert_eq!(again.to_bytes(), bytes);
         assert_eq!(again.cohort(), &[7; 32]);
-        let second = again.tell(&other.encapsulation).unwrap();
+        let second = again.encapsulate(&other.encapsulation).unwrap();
         assert_eq!(first.ciphertext, second.ciphertext);
         assert_eq!(again.to_bytes(), bytes);
         for length in [0, 100, DRAWN_BYTES - 1, bytes.len() - 1] {
             assert!(RunSecrets::from_bytes(&bytes[..length]).is_err());
         }
-        assert!(Told::fresh(&[255; ENCAPSULATION_BYTES]).is_err());
-        assert!(Told::fresh(&bytes[..ENCAPSULATION_BYTES - 1]).is_err());
+        assert!(Encapsulated::fresh(&[255; ENCAPSULATION_BYTES]).is_err());
+        assert!(Encapsulated::fresh(&bytes[..ENCAPSULATION_BYTES - 1]).is_err());
     }
 }

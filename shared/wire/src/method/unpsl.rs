@@ -115,7 +115,7 @@ impl Travels for Round {
 
     fn cut(self) -> (pb::Round, OutgoingParts) {
         let (centre, dual) = match self.centre {
-            Centre::Told(centre) => (Some(centre), None),
+            Centre::Sent(centre) => (Some(centre), None),
             Centre::Gradient => (None, None),
             Centre::Dual(step) => (None, Some(step)),
         };
@@ -150,7 +150,7 @@ impl Travels for Round {
         Ok(Self {
             consensus: Arc::new(parts.matrices.take()?),
             centre: match (parts.matrices.take_any(header.centre)?, header.dual) {
-                (Some(centre), None) => Centre::Told(centre),
+                (Some(centre), None) => Centre::Sent(centre),
                 (None, None) => Centre::Gradient,
                 (None, Some(step)) => Centre::Dual(dual_step(step)?),
                 (Some(_), Some(_)) => {

@@ -188,7 +188,7 @@ pub(crate) fn round(consensus: Array2<f64>) -> ToSite {
 pub(crate) fn round_with(consensus: Array2<f64>, penalty: f64) -> ToSite {
     let round = Round {
         consensus: consensus.into(),
-        centre: Centre::Told(Array2::zeros((1, 1))),
+        centre: Centre::Sent(Array2::zeros((1, 1))),
         penalty,
         tolerance: 1e-6,
         part: Part::whole(Form::InnerProduct),

@@ -158,6 +158,6 @@ fn survival(found: &Found<'_>, groups: &Clustering) -> Result<Option<Drawn>, Cas
         .log_rank
         .map_or_else(String::new, |test| format!("; log-rank p {}", p(test.p)));
     let drawn: Vec<(String, Vec<usize>)> = (0..groups.clusters()).map(group).collect();
-    let (telling, outcome) = (&found.setting.telling, found.setting.cohort.outcome());
-    telling.drawn("Survival by cluster", outcome, &drawn, &known)
+    let (presentation, outcome) = (&found.setting.presentation, found.setting.cohort.outcome());
+    presentation.drawn("Survival by cluster", outcome, &drawn, &known)
 }

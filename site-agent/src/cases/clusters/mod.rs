@@ -6,7 +6,7 @@ mod text;
 
 use super::setting::{Asked, Setting};
 use super::shown::{self, GroupFared};
-use super::{CasesError, keep, tell};
+use super::{CasesError, keep, printed};
 use crate::cli::{BiasOption, By, Cluster, ContrastOption, StabilityOption};
 use marks::{GroupMarks, OneMark, spreads};
 use serde::Serialize;
@@ -48,7 +48,7 @@ struct Answer {
     groups: Vec<OneGroup>,
     /// Whether the groups survive alike.
     #[serde(skip_serializing_if = "Option::is_none")]
-    log_rank: Option<ToldLogRank>,
+    log_rank: Option<LogRankEntry>,
     /// New patients, where there are any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     new: Vec<OneNew>,
@@ -89,7 +89,7 @@ struct OneGroup {
 }
 
 #[derive(Debug, Clone, Copy, Serialize)]
-struct ToldLogRank {
+struct LogRankEntry {
     chi_squared: f64,
     degrees: usize,
     p: f64,
@@ -144,7 +144,7 @@ pub fn clusters(arguments: &Cluster) -> Result<String, CasesError> {
         keep(folder, figures::all(&found, &answer)?)?;
     }
     let csv = || csv(&setting, &answer);
-    tell(&arguments.output, &answer, csv, || text::whole(&answer))
+    printed(&arguments.output, &answer, csv, || text::whole(&answer))
 }
 
 fn found<'s>(setting: &'s Setting, arguments: &Cluster) -> Result<Found<'s>, CasesError> {
@@ -211,7 +211,7 @@ fn answer(found: &Found<'_>, arguments: &Cluster, asked: Option<&Asked>) -> Answ
         sentence: text::sentence(found, arguments.stability, &groups),
         outcomes_differ: found.groups().is_some().then_some(found.choice.differ),
         tried: tried(found),
-        log_rank: found.log_rank.map(|test| ToldLogRank {
+        log_rank: found.log_rank.map(|test| LogRankEntry {
             chi_squared: test.chi_squared,
             degrees: test.degrees,
             p: test.p,
@@ -250,9 +250,9 @@ fn groups(found: &Found<'_>) -> Vec<OneGroup> {
             medoid: setting.patients.name(groups.medoids[group]),
             stability: groups.stability[group],
             marks: marks.of(&setting.job.cohort.features, group),
-            sentence: shown::fared(&fared, rows.len(), &setting.telling),
-            outcome: text::outcome(&fared, &setting.telling),
-            fared: GroupFared::of(&fared, &setting.telling),
+            sentence: shown::fared(&fared, rows.len(), &setting.presentation),
+            outcome: text::outcome(&fared, &setting.presentation),
+            fared: GroupFared::of(&fared, &setting.presentation),
         }
     };
     (0..groups.clusters()).map(one).collect()

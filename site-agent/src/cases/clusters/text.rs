@@ -1,7 +1,7 @@
 //! Groups in words and tables.
 
 use super::super::shown::{four, in_unit, short, table};
-use super::super::survival::Telling;
+use super::super::survival::Presentation;
 use super::{Answer, Found, OneGroup};
 use crate::cli::StabilityOption;
 use similarity::uses::cases::Fared;
@@ -101,7 +101,7 @@ pub(in super::super) fn p(value: f64) -> String {
 }
 
 /// How a group fared, in few words.
-pub(super) fn outcome(fared: &Fared, telling: &Telling) -> String {
+pub(super) fn outcome(fared: &Fared, presentation: &Presentation) -> String {
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     match fared {
         Fared::Classes(shares) => {
@@ -116,8 +116,8 @@ pub(super) fn outcome(fared: &Fared, telling: &Telling) -> String {
                 format!("{} {}", percent(one.share.value), one.level)
             })
         }
-        Fared::Mean(mean) => format!("mean {}", in_unit(mean.value, &telling.specification)),
-        Fared::Survival(curve) => telling.short(curve),
+        Fared::Mean(mean) => format!("mean {}", in_unit(mean.value, &presentation.specification)),
+        Fared::Survival(curve) => presentation.short(curve),
     }
 }
 

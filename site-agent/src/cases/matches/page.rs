@@ -89,6 +89,8 @@ fn survival(setting: &Setting, answer: &Answer) -> Result<Vec<Part>, CasesError>
         ),
     ];
     let outcome = setting.cohort.outcome();
-    let drawn = setting.telling.drawn("Survival", outcome, &groups, "")?;
+    let drawn = setting
+        .presentation
+        .drawn("Survival", outcome, &groups, "")?;
     Ok(drawn.into_iter().flat_map(Drawn::parts).collect())
 }

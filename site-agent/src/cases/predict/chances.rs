@@ -1,8 +1,8 @@
 //! The chance of an event by a time: from the scores of patients who were held out, and what happened to them.
 
 use super::super::CasesError;
-use super::super::shown::{Told, in_unit, percent, table};
-use super::super::survival::Telling;
+use super::super::shown::{IntervalEntry, in_unit, percent, table};
+use super::super::survival::Presentation;
 use report::{Part, Table};
 use serde::Serialize;
 use similarity::cohort::Outcome;
@@ -23,14 +23,14 @@ pub(super) struct Chances {
     /// Whether scores are of logarithms.
     pub(super) is_logarithm: bool,
     /// The outcome, and the times that are wanted.
-    pub(super) telling: Telling,
+    pub(super) presentation: Presentation,
 }
 
 /// A chance by a time.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct ByTime {
     pub(super) time: f64,
-    pub(super) chance: Told,
+    pub(super) chance: IntervalEntry,
 }
 
 /// What was predicted of a third of the held-out patients, and what happened to them.
@@ -42,7 +42,7 @@ pub(super) struct OneThird {
     predicted: f64,
     /// By Kaplan and Meier; none where nobody is followed so long.
     #[serde(skip_serializing_if = "Option::is_none")]
-    observed: Option<Told>,
+    observed: Option<IntervalEntry>,
 }
 
 /// The chances of patients who were held out, by a time.
@@ -53,7 +53,7 @@ pub(super) struct HeldChances {
 
 impl Chances {
     /// From the patients who were held out; none of another outcome, or where all are alike.
-    pub(super) fn of(crossed: &CrossFitted, telling: Telling) -> Option<Self> {
+    pub(super) fn of(crossed: &CrossFitted, presentation: Presentation) -> Option<Self> {
         let Outcome::Survival { time, event } = &crossed.outcome else {
             return None;
         };
@@ -62,7 +62,7 @@ impl Chances {
         Some(Self {
             risk: Risk::of(&scores, time, event)?,
             is_logarithm,
-            telling,
+            presentation,
         })
     }
 
@@ -70,7 +70,7 @@ impl Chances {
     pub(super) fn at(&mut self, at: &[f64]) -> Result<Option<String>, CasesError> {
         let (first, last) = (self.risk.first(), self.risk.last);
         if first > last {
-            self.telling.times.clear();
+            self.presentation.times.clear();
             let said = format!(
                 "no chance is given: it needs {EVENTS_MIN} events, and as many patients who are followed as long"
             );
@@ -78,11 +78,11 @@ impl Chances {
         }
         let is_known = |time: &f64| (first..=last).contains(time);
         if at.is_empty() {
-            let wanted = self.telling.times.len();
-            self.telling.times.retain(is_known);
+            let wanted = self.presentation.times.len();
+            self.presentation.times.retain(is_known);
             let (in_unit, left) = (
-                |time| in_unit(time, &self.telling.specification),
-                wanted - self.telling.times.len(),
+                |time| in_unit(time, &self.presentation.specification),
+                wanted - self.presentation.times.len(),
             );
             let said = format!(
                 "chances are given from {} to {}: before there are too few events, and later too few patients",
@@ -92,15 +92,15 @@ impl Chances {
             return Ok((left > 0).then_some(said));
         }
         if let Some(found) = at.iter().find(|time| !is_known(time)) {
-            let in_unit = |time| in_unit(time, &self.telling.specification);
+            let in_unit = |time| in_unit(time, &self.presentation.specification);
             return Err(CasesError::NoChance {
                 found: in_unit(*found),
                 first: in_unit(first),
                 last: in_unit(last),
             });
         }
-        self.telling.times = at.to_vec();
-        self.telling.times.sort_by(f64::total_cmp);
+        self.presentation.times = at.to_vec();
+        self.presentation.times.sort_by(f64::total_cmp);
         Ok(None)
     }
 
@@ -117,12 +117,12 @@ impl Chances {
                 chance: chance.into(),
             })
         };
-        self.telling.times.iter().filter_map(by).collect()
+        self.presentation.times.iter().filter_map(by).collect()
     }
 
     /// The same in words.
     pub(super) fn sentence(&self, by_time: &[ByTime]) -> String {
-        let specification = &self.telling.specification;
+        let specification = &self.presentation.specification;
         let event = specification.event_label();
         let one = |(place, one): (usize, &ByTime)| {
             let (value, low, high) = one.chance.parts();
@@ -149,7 +149,7 @@ impl Chances {
             time: *at,
             chances: held_out_chances(&scores, &crossed.folds, (time, event), *at),
         };
-        self.telling.times.iter().map(by).collect()
+        self.presentation.times.iter().map(by).collect()
     }
 }
 
@@ -167,7 +167,7 @@ pub(super) fn thirds(outcome: &Outcome, chances: &[HeldChances]) -> Vec<OneThird
                 patients: part.patients,
                 predicted: part.predicted,
                 observed: part.curve.at(by.time).map(|at| {
-                    Told::from(Interval {
+                    IntervalEntry::from(Interval {
                         value: 1.0 - at.share,
                         low: 1.0 - at.high,
                         high: 1.0 - at.low,
@@ -180,7 +180,7 @@ pub(super) fn thirds(outcome: &Outcome, chances: &[HeldChances]) -> Vec<OneThird
 }
 
 /// The rows of their table, the header first.
-fn rows(thirds: &[OneThird], telling: &Telling) -> Vec<Vec<String>> {
+fn rows(thirds: &[OneThird], presentation: &Presentation) -> Vec<Vec<String>> {
     let header = ["third by chance", "patients", "predicted", "observed"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
     rows.extend(thirds.iter().map(|one| {
@@ -194,7 +194,7 @@ fn rows(thirds: &[OneThird], telling: &Telling) -> Vec<Vec<String>> {
             )
         });
         vec![
-            format!("{}, {}", one.third, telling.event_by(one.time)),
+            format!("{}, {}", one.third, presentation.event_by(one.time)),
             one.patients.to_string(),
             percent(one.predicted),
             observed.unwrap_or_else(|| "nobody is followed so long".to_owned()),
@@ -204,19 +204,19 @@ fn rows(thirds: &[OneThird], telling: &Telling) -> Vec<Vec<String>> {
 }
 
 /// The table for a terminal; nothing of another outcome.
-pub(super) fn text(thirds: &[OneThird], telling: Option<&Telling>) -> String {
-    match telling.filter(|_| !thirds.is_empty()) {
-        Some(telling) => format!(
+pub(super) fn text(thirds: &[OneThird], presentation: Option<&Presentation>) -> String {
+    match presentation.filter(|_| !thirds.is_empty()) {
+        Some(presentation) => format!(
             "Chances of held-out patients against what happened (Kaplan-Meier, 95 %)\n{}\n",
-            table(&rows(thirds, telling), &[0])
+            table(&rows(thirds, presentation), &[0])
         ),
         None => String::new(),
     }
 }
 
 /// The table for a page.
-pub(super) fn part(thirds: &[OneThird], telling: &Telling) -> Part {
-    let mut rows = rows(thirds, telling);
+pub(super) fn part(thirds: &[OneThird], presentation: &Presentation) -> Part {
+    let mut rows = rows(thirds, presentation);
     let header = rows.remove(0);
     Part::Table(Table {
         title: "Predicted and observed".to_owned(),

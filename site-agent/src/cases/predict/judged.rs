@@ -1,7 +1,7 @@
 //! How well it goes with patients who were held out, beside their nearest and no information.
 
 use super::super::CasesError;
-use super::super::shown::Told;
+use super::super::shown::IntervalEntry;
 use protocol::cohort::OutcomeSpecification;
 use serde::Serialize;
 use similarity::cohort::Outcome;
@@ -28,7 +28,7 @@ pub(super) struct Judged {
     pub(super) gains: Vec<OneGain>,
     /// Of numbers the share of outcomes within their interval of 95 %.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) coverage: Option<Told>,
+    pub(super) coverage: Option<IntervalEntry>,
     #[serde(skip)]
     pub(super) sentence: String,
 }
@@ -38,29 +38,29 @@ pub(super) struct Judged {
 pub(super) struct OneRule {
     pub(super) rule: String,
     #[serde(flatten)]
-    pub(super) figures: ToldFigures,
+    pub(super) figures: FiguresEntry,
 }
 
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(untagged)]
-pub(super) enum ToldFigures {
+pub(super) enum FiguresEntry {
     Classes {
         right: usize,
         patients: usize,
-        accuracy: Told,
-        balanced_accuracy: Told,
+        accuracy: IntervalEntry,
+        balanced_accuracy: IntervalEntry,
         #[serde(skip_serializing_if = "Option::is_none")]
-        auc: Option<Told>,
-        brier: Told,
+        auc: Option<IntervalEntry>,
+        brier: IntervalEntry,
     },
     Numbers {
         patients: usize,
-        mean_squared_error: Told,
-        explained: Told,
+        mean_squared_error: IntervalEntry,
+        explained: IntervalEntry,
     },
     Times {
         pairs: u64,
-        concordance: Told,
+        concordance: IntervalEntry,
     },
 }
 
@@ -120,7 +120,7 @@ impl Judged {
             folds,
             neighbours,
             gains: told.collect(),
-            coverage: coverage(held).map(Told::from),
+            coverage: coverage(held).map(IntervalEntry::from),
             sentence: sentence(&found, &gains, neighbours, (&outcome.label, on(seen))),
             rules: rules(named.map(|(rule, _)| rule), &found),
         })
@@ -146,11 +146,11 @@ impl Judged {
 fn rules(names: [String; 3], found: &[Figures]) -> Vec<OneRule> {
     let told = names.into_iter().zip(found).map(|(rule, figures)| OneRule {
         rule,
-        figures: ToldFigures::from(figures),
+        figures: FiguresEntry::from(figures),
     });
     let mut told: Vec<OneRule> = told.collect();
     if let Some(OneRule {
-        figures: ToldFigures::Classes { auc, .. },
+        figures: FiguresEntry::Classes { auc, .. },
         ..
     }) = told.last_mut()
     {
@@ -239,7 +239,7 @@ fn sentence(
     }
 }
 
-impl From<&Figures> for ToldFigures {
+impl From<&Figures> for FiguresEntry {
     fn from(figures: &Figures) -> Self {
         match figures {
             Figures::Classes {
@@ -254,7 +254,7 @@ impl From<&Figures> for ToldFigures {
                 patients: *patients,
                 accuracy: (*accuracy).into(),
                 balanced_accuracy: (*balanced).into(),
-                auc: auc.map(Told::from),
+                auc: auc.map(IntervalEntry::from),
                 brier: (*brier).into(),
             },
             Figures::Numbers {

@@ -10,7 +10,7 @@ mod text;
 
 use super::setting::{Asked, Setting};
 use super::shown;
-use super::{CasesError, keep, tell};
+use super::{CasesError, keep, printed};
 use crate::cli::{By, Patients, Predict, Where};
 use chances::{OneThird, thirds};
 use judged::Judged;
@@ -95,8 +95,8 @@ fn by_model(arguments: &Predict, file: &Path) -> Result<String, CasesError> {
     let new = model.predict(&asked, arguments.k)?;
     let answer = answer(&model, None, new);
     let csv = || text::new_csv(&answer);
-    tell(&arguments.output, &answer, csv, || {
-        text::whole(&answer, model.telling())
+    printed(&arguments.output, &answer, csv, || {
+        text::whole(&answer, model.presentation())
     })
 }
 
@@ -159,8 +159,8 @@ fn by_run(arguments: &Predict) -> Result<String, CasesError> {
         Some(_) => text::new_csv(&answer),
         None => text::held_out_csv(&held, &names, (&model.job.cohort.outcome, &by_time)),
     };
-    tell(&arguments.output, &answer, csv, || {
-        text::whole(&answer, model.telling())
+    printed(&arguments.output, &answer, csv, || {
+        text::whole(&answer, model.presentation())
     })
 }
 

@@ -3,7 +3,7 @@
 use super::super::CasesError;
 use super::super::setting::{Asked, Setting};
 use super::super::shown;
-use super::super::survival::Telling;
+use super::super::survival::Presentation;
 use super::chances::{ByTime, Chances};
 use crate::cli::{By, KernelOption, LearnerOption, Predict};
 use protocol::job::Job;
@@ -179,7 +179,7 @@ impl Model {
             by: arguments.by,
             chances: crossed
                 .as_ref()
-                .and_then(|crossed| Chances::of(crossed, setting.telling)),
+                .and_then(|crossed| Chances::of(crossed, setting.presentation)),
             said: Vec::new(),
             job: setting.job,
             comparison: setting.comparison,
@@ -320,8 +320,8 @@ impl Model {
     }
 
     /// The outcome, and the times by which chances are given; none of another outcome.
-    pub(super) fn telling(&self) -> Option<&Telling> {
-        self.chances.as_ref().map(|chances| &chances.telling)
+    pub(super) fn presentation(&self) -> Option<&Presentation> {
+        self.chances.as_ref().map(|chances| &chances.presentation)
     }
 
     /// Gives chances by these times; what cannot be given is said.

@@ -1,8 +1,8 @@
 //! A prediction as a page, with its figure.
 
-use super::super::survival::{Drawn, Telling};
+use super::super::survival::{Drawn, Presentation};
 use super::super::{CasesError, shown};
-use super::judged::{Judged, ToldFigures, on};
+use super::judged::{FiguresEntry, Judged, on};
 use super::model::Model;
 use super::{Answer, HeldOut, chances};
 use protocol::cohort::OutcomeSpecification;
@@ -21,12 +21,12 @@ pub(super) fn all(
     model: &Model,
 ) -> Result<Vec<(&'static str, String)>, CasesError> {
     let specification = &model.job.cohort.outcome;
-    let usual = Telling::new(specification, &held.outcome);
-    let telling = model.telling().unwrap_or(&usual);
-    let drawn = match by_thirds(held, telling)? {
+    let usual = Presentation::new(specification, &held.outcome);
+    let presentation = model.presentation().unwrap_or(&usual);
+    let drawn = match by_thirds(held, presentation)? {
         Some(drawn) => {
             let svg = drawn.figure.svg.clone();
-            let mut parts = vec![chances::part(&answer.calibration, telling)];
+            let mut parts = vec![chances::part(&answer.calibration, presentation)];
             parts.extend(drawn.parts());
             Some((svg, parts))
         }
@@ -84,9 +84,9 @@ fn shares(answer: &Answer) -> Vec<Shares> {
     let rules = answer.judged.iter().flat_map(|judged| &judged.rules);
     let bars = rules.map(|one| {
         let figure = match &one.figures {
-            ToldFigures::Classes { accuracy, .. } => accuracy,
-            ToldFigures::Numbers { explained, .. } => explained,
-            ToldFigures::Times { concordance, .. } => concordance,
+            FiguresEntry::Classes { accuracy, .. } => accuracy,
+            FiguresEntry::Numbers { explained, .. } => explained,
+            FiguresEntry::Times { concordance, .. } => concordance,
         };
         let (value, low, high) = figure.parts();
         let [share, least, most] = [value, low, high].map(|part| format!("{:.0}", 100.0 * part));
@@ -120,9 +120,9 @@ fn shares(answer: &Answer) -> Vec<Shares> {
 
 fn caption(judged: &Judged) -> String {
     let what = match judged.rules.first().map(|one| &one.figures) {
-        Some(ToldFigures::Classes { .. }) => "Accuracy",
-        Some(ToldFigures::Numbers { .. }) => "Explained share of the variance (R2)",
-        Some(ToldFigures::Times { .. }) => "Concordance",
+        Some(FiguresEntry::Classes { .. }) => "Accuracy",
+        Some(FiguresEntry::Numbers { .. }) => "Explained share of the variance (R2)",
+        Some(FiguresEntry::Times { .. }) => "Concordance",
         None => return String::new(),
     };
     let on = on(judged.seen);
@@ -151,7 +151,7 @@ fn against(
 }
 
 /// Survival of the held-out in thirds of what is predicted; nothing of another outcome.
-fn by_thirds(held: &HeldOut, telling: &Telling) -> Result<Option<Drawn>, CasesError> {
+fn by_thirds(held: &HeldOut, presentation: &Presentation) -> Result<Option<Drawn>, CasesError> {
     let thirds = groups_by_risk(&held.forecast.values(), 3).into_iter();
     let names = [
         "lowest third of the risk",
@@ -160,5 +160,5 @@ fn by_thirds(held: &HeldOut, telling: &Telling) -> Result<Option<Drawn>, CasesEr
     ];
     let thirds: Vec<(String, Vec<usize>)> =
         names.map(str::to_owned).into_iter().zip(thirds).collect();
-    telling.drawn("Survival by prediction", &held.outcome, &thirds, "")
+    presentation.drawn("Survival by prediction", &held.outcome, &thirds, "")
 }

@@ -1,10 +1,10 @@
 //! A prediction as text and as tables.
 
 use super::super::clusters::p;
-use super::super::shown::{self, Told, four, short, table};
-use super::super::survival::Telling;
+use super::super::shown::{self, IntervalEntry, four, short, table};
+use super::super::survival::Presentation;
 use super::chances::{self, HeldChances};
-use super::judged::{Judged, ToldFigures, on};
+use super::judged::{FiguresEntry, Judged, on};
 use super::model::{Near, OneNew};
 use super::{Answer, HeldOut};
 use protocol::cohort::OutcomeSpecification;
@@ -13,12 +13,12 @@ use similarity::uses::prediction::Forecast;
 use std::io;
 
 /// All of it; the sentence comes first.
-pub(super) fn whole(answer: &Answer, telling: Option<&Telling>) -> String {
+pub(super) fn whole(answer: &Answer, presentation: Option<&Presentation>) -> String {
     let mut text = format!("{}\n\n", answer.sentence);
     if let Some(judged) = &answer.judged {
         text.push_str(&figures(judged));
     }
-    text.push_str(&chances::text(&answer.calibration, telling));
+    text.push_str(&chances::text(&answer.calibration, presentation));
     for one in &answer.new {
         text.push_str(&new(one));
     }
@@ -61,7 +61,7 @@ fn learner(option: &str) -> &str {
 }
 
 /// A figure with its interval.
-fn ends(told: &Told) -> String {
+fn ends(told: &IntervalEntry) -> String {
     let (value, low, high) = told.parts();
     format!("{} ({} to {})", four(value), four(low), four(high))
 }
@@ -71,7 +71,7 @@ fn figures(judged: &Judged) -> String {
     let mut rows = Vec::new();
     for one in &judged.rules {
         let (header, cells) = match &one.figures {
-            ToldFigures::Classes {
+            FiguresEntry::Classes {
                 accuracy,
                 balanced_accuracy,
                 auc,
@@ -86,7 +86,7 @@ fn figures(judged: &Judged) -> String {
                     ends(brier),
                 ],
             ),
-            ToldFigures::Numbers {
+            FiguresEntry::Numbers {
                 mean_squared_error,
                 explained,
                 ..
@@ -98,7 +98,7 @@ fn figures(judged: &Judged) -> String {
                     vec![error, ends(explained)],
                 )
             }
-            ToldFigures::Times { concordance, .. } => {
+            FiguresEntry::Times { concordance, .. } => {
                 (vec![on, "concordance"], vec![ends(concordance)])
             }
         };

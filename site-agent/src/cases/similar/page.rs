@@ -91,7 +91,9 @@ fn of_query(
         ),
     ];
     let outcome = setting.cohort.outcome();
-    let survival = setting.telling.drawn("Survival", outcome, &groups, "")?;
+    let survival = setting
+        .presentation
+        .drawn("Survival", outcome, &groups, "")?;
     let mut parts: Vec<Part> = survival.into_iter().flat_map(Drawn::parts).collect();
     parts.extend([
         Part::Shares(Shares {
@@ -112,7 +114,7 @@ fn of_query(
 
 /// A bar for each class, of the similar and of all; of a mean none, for the answer has it.
 fn fared(answer: &Answer, one: &OneQuery) -> Vec<(String, f64, String)> {
-    let bar = |whose: &str, (what, share): (String, shown::Told)| {
+    let bar = |whose: &str, (what, share): (String, shown::IntervalEntry)| {
         let (value, low, high) = share.parts();
         let ends = [low, high].map(|end| format!("{:.0}", 100.0 * end));
         let text = format!("{} ({} to {})", percent(value), ends[0], ends[1]);

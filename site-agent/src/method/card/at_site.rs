@@ -2,7 +2,7 @@
 
 use super::{Tabulator, explain, without_study};
 use crate::books::ledger::Asks;
-use crate::explain::kinds::Told;
+use crate::explain::kinds::Explained;
 use crate::method::SiteRun;
 use crate::method::preparation::Prepared;
 use crate::method::room::{AtSite, Preparing, Ready, Wants};
@@ -35,7 +35,7 @@ impl AtSite for Tabulator {
         None
     }
 
-    fn explained(settings: &CardSettings, _: &Job, rules: &Rules) -> Told {
+    fn explained(settings: &CardSettings, _: &Job, rules: &Rules) -> Explained {
         explain::explained(settings, rules)
     }
 

@@ -1,18 +1,18 @@
 //! What a job for the card of a study would make this site send.
 
-use crate::explain::kinds::{MessageKind, Told, description, of_a_sum, refusal};
+use crate::explain::kinds::{Explained, MessageKind, description, of_a_sum, refusal};
 use privacy::Rules;
 use protocol::limits::{CARD_PATIENTS_MIN, PUBLISHED_PATIENTS};
 use protocol::method::card::settings::CardSettings;
 
-pub(crate) fn explained(settings: &CardSettings, rules: &Rules) -> Told {
+pub(crate) fn explained(settings: &CardSettings, rules: &Rules) -> Explained {
     let mut messages = vec![description()];
     messages.extend((settings.patterns() > 0).then(parts));
     messages.extend((!settings.renews.is_empty()).then(lots));
     messages.push(counts());
     messages.extend(histograms(settings, rules));
     messages.extend([sums(), refusal()]);
-    Told {
+    Explained {
         messages,
         brake: "Nothing needs one: all questions are the same whatever the answers of a single site are.".to_owned(),
         open: format!(

@@ -2,7 +2,7 @@
 
 use super::{Divider, asks, explain};
 use crate::books::ledger::Asks;
-use crate::explain::kinds::Told;
+use crate::explain::kinds::Explained;
 use crate::method::SiteRun;
 use crate::method::preparation::Prepared;
 use crate::method::room::{AtSite, Preparing, Ready, Wants};
@@ -35,7 +35,7 @@ impl AtSite for Divider {
         None
     }
 
-    fn explained(_: &ClusterSettings, _: &Job, rules: &Rules) -> Told {
+    fn explained(_: &ClusterSettings, _: &Job, rules: &Rules) -> Explained {
         explain::explained(rules)
     }
 

@@ -1,13 +1,13 @@
 //! What a job that looks for groups of patients would make this site send.
 
-use crate::explain::kinds::{MessageKind, Told, description, of_a_sum, refusal};
+use crate::explain::kinds::{Explained, MessageKind, description, of_a_sum, refusal};
 use crate::method::neighbours::least;
 use privacy::Rules;
 use protocol::method::cluster::settings::STEPS_MAX;
 
-pub(crate) fn explained(rules: &Rules) -> Told {
+pub(crate) fn explained(rules: &Rules) -> Explained {
     let least = least(rules);
-    Told {
+    Explained {
         messages: vec![
             description(),
             spread(),

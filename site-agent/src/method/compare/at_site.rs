@@ -2,7 +2,7 @@
 
 use super::{Comparer, explain};
 use crate::books::ledger::Asks;
-use crate::explain::kinds::Told;
+use crate::explain::kinds::Explained;
 use crate::method::SiteRun;
 use crate::method::preparation::Prepared;
 use crate::method::room::{AtSite, Preparing, Ready, Wants};
@@ -60,7 +60,7 @@ impl AtSite for Comparer {
         Some(self)
     }
 
-    fn explained(settings: &CompareSettings, job: &Job, rules: &Rules) -> Told {
+    fn explained(settings: &CompareSettings, job: &Job, rules: &Rules) -> Explained {
         explain::explained(rules, job, settings)
     }
 

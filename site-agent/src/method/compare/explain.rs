@@ -1,7 +1,8 @@
 //! What a job that compares similarities would make this site send.
 
 use crate::explain::kinds::{
-    MessageKind, TOGETHER, Told, description, moments, of_a_sum, prepared, refusal, second_moments,
+    Explained, MessageKind, TOGETHER, description, moments, of_a_sum, prepared, refusal,
+    second_moments,
 };
 use crate::method::forest::explain as forest;
 use crate::method::{regression, unpsl};
@@ -9,7 +10,7 @@ use privacy::{Rules, Steepness};
 use protocol::job::Job;
 use protocol::method::compare::settings::CompareSettings;
 
-pub(crate) fn explained(rules: &Rules, job: &Job, settings: &CompareSettings) -> Told {
+pub(crate) fn explained(rules: &Rules, job: &Job, settings: &CompareSettings) -> Explained {
     let is_learnt = settings.fold_rounds() > 0;
     let jumps = is_learnt.then(|| {
         format!(
@@ -20,7 +21,7 @@ pub(crate) fn explained(rules: &Rules, job: &Job, settings: &CompareSettings) ->
     });
     let trees = settings.grows_in_common().then(|| forest::BRAKE.to_owned());
     let brakes: Vec<String> = jumps.into_iter().chain(trees).collect();
-    Told {
+    Explained {
         messages: messages(rules, job, settings),
         brake: match brakes.is_empty() {
             true => "Nothing: no metric or coefficients of others are asked about.".to_owned(),

@@ -2,7 +2,7 @@
 
 use super::{Grower, explain};
 use crate::books::ledger::Asks;
-use crate::explain::kinds::Told;
+use crate::explain::kinds::Explained;
 use crate::method::SiteRun;
 use crate::method::preparation::Prepared;
 use crate::method::room::{AtSite, Preparing, Ready, Wants};
@@ -34,7 +34,7 @@ impl AtSite for Grower {
         None
     }
 
-    fn explained(settings: &ForestSettings, job: &Job, rules: &Rules) -> Told {
+    fn explained(settings: &ForestSettings, job: &Job, rules: &Rules) -> Explained {
         explain::explained(rules, job, settings)
     }
 

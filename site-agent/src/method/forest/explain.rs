@@ -1,6 +1,6 @@
 //! What a job of forests would make this site send.
 
-use crate::explain::kinds::{MessageKind, NUMBER_BYTES, Told, description, of_a_sum, refusal};
+use crate::explain::kinds::{Explained, MessageKind, NUMBER_BYTES, description, of_a_sum, refusal};
 use privacy::Rules;
 use protocol::cohort::OutcomeKind;
 use protocol::job::Job;
@@ -13,7 +13,7 @@ const NODE_BYTES: u64 = 24;
 pub(crate) const BRAKE: &str = "Groups of two forests that differ by one patient: bags follow from the site's own key and the cut \
     points, and a run grows and judges one forest.";
 
-pub(crate) fn explained(rules: &Rules, job: &Job, settings: &ForestSettings) -> Told {
+pub(crate) fn explained(rules: &Rules, job: &Job, settings: &ForestSettings) -> Explained {
     const KNOWN: &str = "No noise is added to any number: who knows all patients but one";
     let (brake, open) = match settings.scope {
         ForestScope::Local => (
@@ -25,7 +25,7 @@ pub(crate) fn explained(rules: &Rules, job: &Job, settings: &ForestSettings) -> 
             format!("{KNOWN}, or all other sites, can work out the rest."),
         ),
     };
-    Told {
+    Explained {
         messages: messages(rules, job, settings),
         brake,
         open,

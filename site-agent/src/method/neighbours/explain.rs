@@ -1,11 +1,11 @@
 //! What a job that asks who is alike would make this site send.
 
-use crate::explain::kinds::{MessageKind, Told, description, of_a_sum, refusal};
+use crate::explain::kinds::{Explained, MessageKind, description, of_a_sum, refusal};
 use privacy::Rules;
 
-pub(crate) fn explained(rules: &Rules) -> Told {
+pub(crate) fn explained(rules: &Rules) -> Explained {
     let least = rules.cell_min.max(rules.patients_min);
-    Told {
+    Explained {
         messages: vec![description(), distances(least), alike(least), refusal()],
         brake: format!(
             "How much is asked: about {} patients of others over all jobs of a study. Nothing below rests on it.",

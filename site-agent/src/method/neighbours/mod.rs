@@ -24,7 +24,7 @@ use protocol::message::neighbours::{
     self as message, Alike, Closeness, Distances, Found, Group, Groups, Mean, OctaveGrid, Request,
     parted,
 };
-use protocol::method::neighbours::settings::{By, NeighboursSettings, TOLD};
+use protocol::method::neighbours::settings::{By, DESCRIBED, NeighboursSettings};
 use protocol::name::RunId;
 use std::path::Path;
 
@@ -32,7 +32,7 @@ use std::path::Path;
 pub(super) struct Counter {
     queries: Vec<Vec<f64>>,
     closeness: Closeness,
-    groups: Vec<Told>,
+    groups: Vec<GroupRelease>,
     /// Nobody, of the shape of what is released of a group.
     nobody: Alike,
     /// Features that are summed.
@@ -40,7 +40,7 @@ pub(super) struct Counter {
 }
 
 /// What is released of a group, by the share of it that lies within a radius.
-struct Told {
+struct GroupRelease {
     group: Group,
     fared: Alike,
     features: Vec<Mark>,
@@ -76,7 +76,7 @@ impl Counter {
         let parting = Parting::new(by, job, cohort, runs, rules)?;
         let outcomes = Outcomes::new(job, cohort, (rules, secret));
         let columns = cohort.cohort.columns();
-        let told = |members: &Vec<usize>| Told {
+        let told = |members: &Vec<usize>| GroupRelease {
             group: Group::of(parting.vectors.view(), members),
             fared: outcomes.of_group(members),
             features: marks(columns, members, least(rules)),
@@ -145,7 +145,7 @@ impl Counter {
                     }
                 }
                 found.alike.push(alike);
-                if place == TOLD {
+                if place == DESCRIBED {
                     found.features.extend(features);
                 }
             }

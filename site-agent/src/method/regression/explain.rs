@@ -1,7 +1,7 @@
 //! What a job of regression would make this site send.
 
 use crate::explain::kinds::{
-    MessageKind, TOGETHER, Told, description, moments, of_a_sum, refusal, second_moments,
+    Explained, MessageKind, TOGETHER, description, moments, of_a_sum, refusal, second_moments,
 };
 use privacy::Steepness;
 use protocol::cohort::OutcomeKind;
@@ -14,8 +14,8 @@ use similarity::numeric::precision::Precision;
 const CELLS: &str = "How many events of all sites each cell of time has, and weighted sums of each feature over the patients followed in \
     it, at least 20 on average, and at most half of them of one site. ";
 
-pub(crate) fn explained(job: &Job, settings: &RegressionSettings) -> Told {
-    Told {
+pub(crate) fn explained(job: &Job, settings: &RegressionSettings) -> Explained {
+    Explained {
         messages: messages(job, settings),
         brake: match settings.model(&job.cohort.outcome.kind) {
             Some(Model::Linear) | None => {

@@ -2,7 +2,7 @@
 
 use super::{Learner, explain};
 use crate::books::ledger::Asks;
-use crate::explain::kinds::Told;
+use crate::explain::kinds::Explained;
 use crate::method::SiteRun;
 use crate::method::preparation::Prepared;
 use crate::method::room::{AtSite, Preparing, Ready, Wants};
@@ -34,7 +34,7 @@ impl AtSite for Learner {
         Some(self)
     }
 
-    fn explained(settings: &UnpslSettings, job: &Job, _: &Rules) -> Told {
+    fn explained(settings: &UnpslSettings, job: &Job, _: &Rules) -> Explained {
         explain::explained(job, settings)
     }
 

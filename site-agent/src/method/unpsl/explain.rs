@@ -1,8 +1,8 @@
 //! What a job of UnPSL would make this site send.
 
 use crate::explain::kinds::{
-    MessageKind, TOGETHER, Told, correlated, description, moments, of_a_sum, prepared, refusal,
-    second_moments,
+    Explained, MessageKind, TOGETHER, correlated, description, moments, of_a_sum, prepared,
+    refusal, second_moments,
 };
 use privacy::{JUDGED_PATIENTS_MIN, Steepness};
 use protocol::job::Job;
@@ -10,8 +10,8 @@ use protocol::method::unpsl::settings::{ConsensusMethod, SelectionSettings, Unps
 use similarity::learn::unpsl::{CorrelationScope, JUDGED_STEPS};
 use similarity::numeric::precision::Precision;
 
-pub(crate) fn explained(job: &Job, settings: &UnpslSettings) -> Told {
-    Told {
+pub(crate) fn explained(job: &Job, settings: &UnpslSettings) -> Explained {
+    Explained {
         messages: messages(job, settings),
         brake: format!("{} {}", Steepness::of_metrics(), precision(settings)),
         open: format!(

@@ -117,13 +117,13 @@ impl Learner {
     ) -> Result<Answer, Stop> {
         let moved = match &round.centre {
             Centre::Dual(step) => Some(self.dual.centre(&round.consensus, step)),
-            Centre::Told(_) | Centre::Gradient => None,
+            Centre::Sent(_) | Centre::Gradient => None,
         };
         let objective = self.objective(site, prepared, round.part)?;
         let own;
         let centre = match (&round.centre, &moved) {
             (_, Some(moved)) => moved,
-            (Centre::Told(centre), None) => centre,
+            (Centre::Sent(centre), None) => centre,
             (Centre::Gradient | Centre::Dual(_), None) => {
                 own = objective
                     .own_centre(&round.consensus, round.penalty)

@@ -119,7 +119,7 @@ impl Agent {
             return (self.pretend)(&self.job, self.site, request);
         };
         let told = Round {
-            centre: Centre::Told(self.dual.centre(&round.consensus, step)),
+            centre: Centre::Sent(self.dual.centre(&round.consensus, step)),
             ..round.clone()
         };
         let told = Request::Unpsl(unpsl::Request::Round(told));

@@ -95,7 +95,7 @@ pub(super) fn places(settings: &CardSettings, counts: &Counts) -> Vec<u32> {
     let features = settings.features.len();
     for (feature, own) in settings.features.iter().enumerate() {
         if has_sums(own) {
-            let groups = groups_told(settings, counts, feature);
+            let groups = released_groups(settings, counts, feature);
             let numbers = groups.into_iter().map(|group| group * features + feature);
             places.extend(numbers.filter_map(|place| u32::try_from(place).ok()));
         }
@@ -114,33 +114,33 @@ pub(super) fn columns(settings: &CardSettings, counts: &Counts) -> Vec<Arc<Vec<u
             .map(|one| one.features[feature].present())
             .sum()
     };
-    let mut told: Vec<Arc<Vec<u32>>> = Vec::new();
+    let mut released: Vec<Arc<Vec<u32>>> = Vec::new();
     for (outcome, grids) in settings.grids.iter().enumerate() {
-        let is_told = |(place, feature): &(u32, usize)| {
+        let is_released = |(place, feature): &(u32, usize)| {
             let own = present(outcome, *feature);
-            let tells_apart = |(other, columns): (usize, &Arc<Vec<u32>>)| {
+            let separates = |(other, columns): (usize, &Arc<Vec<u32>>)| {
                 columns.contains(place)
                     && is_nested(settings, counts, (outcome, other))
                     && is_few(present(other, *feature).abs_diff(own))
             };
-            !is_few(own) && !told.iter().enumerate().any(tells_apart)
+            !is_few(own) && !released.iter().enumerate().any(separates)
         };
         let features = grids.columns.iter().map(|one| one.column);
-        let columns = (0..).zip(features).filter(is_told);
-        told.push(Arc::new(columns.map(|(place, _)| place).collect()));
+        let columns = (0..).zip(features).filter(is_released);
+        released.push(Arc::new(columns.map(|(place, _)| place).collect()));
     }
-    told
+    released
 }
 
 /// The groups of which the sums of a feature are released: those with enough values. What is left of all patients, or of those
 /// of another outcome that contains them, once these are taken away, is nobody, or enough again.
-fn groups_told(settings: &CardSettings, counts: &Counts, feature: usize) -> Vec<usize> {
+fn released_groups(settings: &CardSettings, counts: &Counts, feature: usize) -> Vec<usize> {
     let present = |group: usize| counts.groups[group].features[feature].present();
     let everyone = present(0);
     if everyone < CARD_PATIENTS_MIN {
         return Vec::new();
     }
-    let mut told: Vec<Vec<usize>> = Vec::new();
+    let mut released: Vec<Vec<usize>> = Vec::new();
     for outcome in 0..settings.outcomes.len() {
         let nested = |other: &usize| is_nested(settings, counts, (outcome, *other));
         let nested: Vec<usize> = (0..outcome).filter(nested).collect();
@@ -151,20 +151,20 @@ fn groups_told(settings: &CardSettings, counts: &Counts, feature: usize) -> Vec<
         // The largest last, of equals the later.
         own.sort_by_key(|group| (present(*group), *group));
         let sum = |groups: &[usize]| groups.iter().map(|group| present(*group)).sum::<u64>();
-        let tells_apart = |own: &[usize]| {
+        let separates = |own: &[usize]| {
             let own = sum(own);
-            let others = nested.iter().map(|other| &told[*other]);
+            let others = nested.iter().map(|other| &released[*other]);
             let mut others = others.filter(|other| !other.is_empty());
             is_few(everyone.saturating_sub(own))
                 || others.any(|other| is_few(sum(other).abs_diff(own)))
         };
-        while !own.is_empty() && tells_apart(&own) {
+        while !own.is_empty() && separates(&own) {
             own.remove(0);
         }
-        told.push(own);
+        released.push(own);
     }
     std::iter::once(0)
-        .chain(told.into_iter().flatten())
+        .chain(released.into_iter().flatten())
         .collect()
 }
 
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_few_have_or_by_which_few_tell_outcomes_apart_is_not_counted() {
+    fn a_number_that_few_have_or_by_which_few_separate_outcomes_is_not_counted() {
         let mut settings = settings();
         let age = FeatureKind::Age { at: String::new() };
         let grids = Grids {
@@ -355,20 +355,20 @@ mod tests {
             events: None,
         };
         settings.grids = vec![grids; 2];
-        let told = |parts, missing| {
-            let told = columns(&settings, &counts(parts, missing));
-            told.iter().map(|one| one.len()).collect::<Vec<_>>()
+        let released = |parts, missing| {
+            let released = columns(&settings, &counts(parts, missing));
+            released.iter().map(|one| one.len()).collect::<Vec<_>>()
         };
         let alike = [[0, 0, 0], [0, 40, 40], [0, 40, 40]];
-        assert_eq!(told(alike, [0; 5]), [1, 1]);
-        assert_eq!(told(alike, [141, 70, 71, 70, 71]), [0, 0]);
-        assert_eq!(told(alike, [160, 80, 80, 80, 80]), [1, 1]);
+        assert_eq!(released(alike, [0; 5]), [1, 1]);
+        assert_eq!(released(alike, [141, 70, 71, 70, 71]), [0, 0]);
+        assert_eq!(released(alike, [160, 80, 80, 80, 80]), [1, 1]);
         // Those without the outcome death are 25; 20 have an age, or 19.
         let apart = [[0, 0, 0], [10, 40, 40], [15, 40, 40]];
-        assert_eq!(told(apart, [5, 5, 0, 0, 0]), [1, 1]);
-        assert_eq!(told(apart, [6, 6, 0, 0, 0]), [1, 0]);
+        assert_eq!(released(apart, [5, 5, 0, 0, 0]), [1, 1]);
+        assert_eq!(released(apart, [6, 6, 0, 0, 0]), [1, 0]);
         // Some have one alone, and some the other: no difference is a sum over few.
         let both = [[0, 20, 20], [10, 40, 40], [15, 40, 40]];
-        assert_eq!(told(both, [6, 6, 0, 0, 0]), [1, 1]);
+        assert_eq!(released(both, [6, 6, 0, 0, 0]), [1, 1]);
     }
 }

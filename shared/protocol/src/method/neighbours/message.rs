@@ -56,7 +56,7 @@ pub struct Found {
     pub everybody: Alike,
     /// One a radius of each query, the radii of one query after each other.
     pub alike: Vec<Alike>,
-    /// What those are like who are within the radius at [`super::settings::TOLD`]: of each query every number, and every level of a category.
+    /// What those are like who are within the radius at [`super::settings::DESCRIBED`]: of each query every number, and every level of a category.
     pub features: Vec<Mean>,
 }
 

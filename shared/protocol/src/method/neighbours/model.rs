@@ -24,7 +24,7 @@ pub struct Model {
     pub everybody: Alike,
     /// One a radius of each query; none before they are counted.
     pub alike: Vec<Alike>,
-    /// What those within the radius at [`super::settings::TOLD`] are like, of each query after the other.
+    /// What those within the radius at [`super::settings::DESCRIBED`] are like, of each query after the other.
     pub features: Vec<Mean>,
 }
 

@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 /// Who is alike: the nearest so many of a hundred pairs of patients of one site. Nobody chooses other radii.
 pub const SHARES: [u32; 3] = [5, 10, 20];
 /// The place among them of the radius that a sentence is about.
-pub const TOLD: usize = 1;
+pub const DESCRIBED: usize = 1;
 /// Of fewer patients who are alike nothing is said of how they fared.
 pub const ALIKE_MIN: f64 = 20.0;
 /// A number of a query at most, either side of 0.

@@ -106,7 +106,7 @@ pub struct Round {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Centre {
     /// The coordinator, which sends the centre, d x m.
-    Told(Array2<f64>),
+    Sent(Array2<f64>),
     /// The site, from its own derivatives: U_p = -grad f_p(W) / penalty, at which (4.21) to (4.23) would leave an optimum
     /// where it is.
     Gradient,

@@ -12,7 +12,7 @@ use serde::Serialize;
 /// A difference of so many standard deviations is one (Cohen's small effect).
 const DIFFERENCE_MIN: f64 = 0.2;
 /// Marks that a sentence tells.
-const TOLD: usize = 3;
+const MARKS_SHOWN: usize = 3;
 
 /// What a run found.
 #[derive(Debug, Serialize)]
@@ -346,7 +346,7 @@ impl Group {
                 one.in_words(one.outside)
             )
         };
-        let marks: Vec<String> = self.largest(TOLD).into_iter().map(mark).collect();
+        let marks: Vec<String> = self.largest(MARKS_SHOWN).into_iter().map(mark).collect();
         let marks = match marks.is_empty() {
             true => String::new(),
             false => format!("; {}", marks.join(", ")),

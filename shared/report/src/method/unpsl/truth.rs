@@ -9,7 +9,7 @@ const SILENT: &str = "irrelevant_";
 /// Features that repeat what two others say.
 const REPEATED: &str = "mixed_";
 /// Features that make the classes.
-const TELLING: [&str; 2] = ["first_", "second_"];
+const INFORMATIVE: [&str; 2] = ["first_", "second_"];
 
 /// Which rows are at 0, and whether they ought to be; none where there is no metric, or no features of such names.
 pub(in crate::method) fn truth(model: &Model) -> Option<String> {
@@ -30,8 +30,8 @@ pub(in crate::method) fn truth(model: &Model) -> Option<String> {
         .filter(|(_, norm)| *norm == 0.0)
         .map(|(name, _)| (*name).to_owned())
         .collect();
-    let lost: usize = TELLING.map(at_zero).iter().sum();
-    let telling: usize = TELLING.map(|prefix| of(prefix).count()).iter().sum();
+    let lost: usize = INFORMATIVE.map(at_zero).iter().sum();
+    let telling: usize = INFORMATIVE.map(|prefix| of(prefix).count()).iter().sum();
     let (silent, all) = (at_zero(SILENT), of(SILENT).count());
     Some(format!(
         "These patients are synthetic, so the truth is known. Without weight are {silent} of {all} irrelevant features, {} \

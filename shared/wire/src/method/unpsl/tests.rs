@@ -45,7 +45,7 @@ fn finishing(consensus: Array2<f64>) -> ToSite {
 fn every_request_is_what_googles_protobuf_writes_and_reads_back_from_it() {
     let consensus = array![[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]];
     let round = Round {
-        centre: Centre::Told(-&consensus),
+        centre: Centre::Sent(-&consensus),
         consensus: Arc::new(consensus),
         penalty: 1.5,
         tolerance: 1e-6,
@@ -53,7 +53,7 @@ fn every_request_is_what_googles_protobuf_writes_and_reads_back_from_it() {
     };
     let fold = Round {
         consensus: Arc::new(array![[1.0]]),
-        centre: Centre::Told(array![[-1.0]]),
+        centre: Centre::Sent(array![[-1.0]]),
         penalty: 1.5,
         tolerance: 1e-3,
         part: Part {
@@ -249,7 +249,7 @@ fn requests() -> impl Strategy<Value = unpsl::Request> {
                             after: tolerance,
                             weights: vec![penalty, tolerance],
                         }),
-                        _ => Centre::Told(centre),
+                        _ => Centre::Sent(centre),
                     },
                     penalty,
                     tolerance,

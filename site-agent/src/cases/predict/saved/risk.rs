@@ -1,6 +1,6 @@
 //! What makes chances of predicted times, in the file.
 
-use super::super::super::survival::Telling;
+use super::super::super::survival::Presentation;
 use super::super::chances::Chances;
 use super::numbers::Matrix;
 use ndarray::Array2;
@@ -54,7 +54,7 @@ impl SavedChances {
             steps: Matrix::of(&Array2::from_shape_fn((steps.len(), WIDTH), number)),
             last: *last,
             is_logarithm: chances.is_logarithm,
-            times: chances.telling.times.clone(),
+            times: chances.presentation.times.clone(),
         }
     }
 
@@ -80,7 +80,7 @@ impl SavedChances {
                 last: self.last,
             },
             is_logarithm: self.is_logarithm,
-            telling: Telling {
+            presentation: Presentation {
                 specification: job.cohort.outcome.clone(),
                 times: self.times,
             },
