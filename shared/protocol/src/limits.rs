@@ -78,7 +78,7 @@ pub const PARAMETERS_SHARE_MAX: f64 = 0.33;
 /// Columns of a regression.
 pub const REGRESSION_COLUMNS_MAX: usize = 2_000;
 /// Cells of time of a baseline hazard that all sites have in common.
-pub const REGRESSION_CELLS_MAX: u32 = 20;
+pub const REGRESSION_CELLS_MAX: u32 = 16;
 /// Patients of all sites, or events, behind a sum by cell of time that is used or published, at least.
 pub const CELL_PATIENTS_MIN: u64 = 2 * PUBLISHED_PATIENTS;
 pub use similarity::cohort::spline::SPLINE_MAX;

@@ -5,11 +5,12 @@
 
 use super::normal;
 use ndarray::{Array1, Array2, ArrayView1, s};
+use protocol::job::Job;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use similarity::learn::regression::Ties;
 use similarity::learn::regression::cox::FollowUp;
-use similarity::learn::regression::exponential::{Cells, Exposure};
+use similarity::learn::regression::exponential::{Cells, Exposure, ends};
 use similarity::learn::regression::newton::{Newton, Wanted};
 use similarity::learn::regression::sums::Sums;
 use similarity::numeric::precision::Precision;
@@ -182,6 +183,48 @@ fn made_up_events_single_out_nobody_by_a_common_baseline_and_make_no_cell_smalle
         // Everybody who is still followed: no cell has fewer than 20 of them.
         assert!(followed > 20.0 * HORIZON / f64::from(CELLS));
     }
+}
+
+/// Two runs differ by what happened between an end of one grid and an end of the other. By grids of any number of cells that is a count
+/// of few events; grids of which one contains the other leave its cells alone.
+#[test]
+fn grids_of_cells_leave_no_short_time_between_their_ends() {
+    let patients = Hospital::honest(1_000, &mut ChaCha8Rng::seed_from_u64(13));
+    let between = |grids: &[u32]| -> Vec<usize> {
+        let mut all: Vec<f64> = grids
+            .iter()
+            .flat_map(|cells| ends(HORIZON, *cells))
+            .collect();
+        all.push(0.0);
+        all.sort_by(f64::total_cmp);
+        all.dedup_by(|one, other| (*one - *other).abs() < 1e-9);
+        let count = |pair: &[f64]| {
+            let both = patients.time.iter().zip(&patients.event);
+            both.filter(|(time, event)| **event && **time > pair[0] && **time <= pair[1])
+                .count()
+        };
+        all.windows(2).map(count).collect()
+    };
+    let any: Vec<u32> = (1..=20).collect();
+    let few = between(&any)
+        .into_iter()
+        .filter(|events| (1..10).contains(events));
+    let few = few.count();
+    println!("{few} times with fewer than ten events lie between the ends of 20 grids");
+    assert!(few > 50);
+    let is_accepted = |cells: &u32| {
+        Job::parse_for_one(&format!(
+            "name = 'a'\nmethod = 'regression'\nsites = ['north']\n[outcome]\ncolumn = 'days'\nkind = 'survival'\nevent = 'seen'\n\
+             event_values = ['1']\nhorizon = 1000\n[[features]]\nname = 'age'\nkind = 'numeric'\n\
+             [regression]\nbaseline = 'common'\ncells = {cells}\n"
+        ))
+        .is_ok()
+    };
+    let accepted: Vec<u32> = any.into_iter().filter(is_accepted).collect();
+    assert_eq!(accepted, [1, 2, 4, 8, 16]);
+    let left = between(&accepted);
+    assert_eq!(left.len(), 16);
+    assert!(left.iter().all(|events| *events >= 10), "{left:?}");
 }
 
 fn single_out_nobody(is_common: bool) {

@@ -87,6 +87,10 @@ impl Baseline {
         let is_common = section.choice("baseline", &baselines).unwrap_or(false);
         let ties = section.choice("ties", &ties).unwrap_or_default();
         let cells = section.count("cells", CELLS, 1..=u64::from(REGRESSION_CELLS_MAX));
+        if !cells.is_power_of_two() {
+            // What two runs differ by is whole cells of the finest grid, never a short time with few events.
+            section.problem("cells", &cells.to_string(), "1, 2, 4, 8 or 16");
+        }
         for (key, of, is_stated) in stated {
             if is_stated && (of == "common") != is_common {
                 let wanted = format!("no such key, or baseline = {of:?}");
