@@ -121,6 +121,7 @@ pub(crate) fn evaluation(
         @if result.pooled.assessment.as_ref().is_some_and(|all| !judged.tables(all).is_empty()) {
             h2 { (wording.heading) }
             @if let Some(note) = &wording.note { p.note { (note) } }
+            (figures(&pooled, wording))
             (confusions(&pooled, job, wording))
             (figure(
                 "Receiver operating characteristic",
@@ -140,6 +141,57 @@ pub(crate) fn evaluation(
             ))
         }
     })
+}
+
+/// The figures of every rule that has a bound for one of them, as `result.json` has them.
+fn figures(pooled: &[PooledTable], wording: &Wording) -> Markup {
+    let scores: Vec<Scores> = pooled.iter().filter_map(PooledTable::scores).collect();
+    let bounded = scores.iter().filter(|one| {
+        let bounds = [one.auc_within, one.balanced_within, one.brier_within];
+        bounds.iter().any(Option::is_some)
+    });
+    let bounded: Vec<&Scores> = bounded.collect();
+    let most = |within: fn(&Scores) -> Option<f64>| {
+        let all = bounded.iter().filter_map(|one| within(one));
+        all.fold(0.0, f64::max)
+    };
+    let [area, balanced, brier] = [
+        most(|one| one.auc_within),
+        most(|one| one.balanced_within),
+        most(|one| one.brier_within),
+    ];
+    let cell = |figure: Option<f64>| figure.map_or_else(String::new, |one| format!("{one:.3}"));
+    let of_area = |one: &Scores| match (one.auc, one.auc_interval) {
+        (Some(area), Some([low, high])) => format!("{area:.3} ({low:.3} to {high:.3})"),
+        (area, _) => cell(area),
+    };
+    html! {
+        @if !bounded.is_empty() {
+            table.wide {
+                caption {
+                    "Figures of exact sums"
+                    @if area.max(balanced).max(brier) > 0.0 {
+                        ", rounded so that one patient is at most half a step. AUC is off by at most " (format!("{area:.3}"))
+                        ", balanced accuracy by " (format!("{balanced:.3}")) ", Brier score by " (format!("{brier:.4}")) "."
+                    } @else { "." }
+                }
+                thead { tr {
+                    th scope="col" { "by" } th scope="col" { "AUC (95 % CI)" }
+                    th scope="col" { "balanced accuracy" } th scope="col" { "Brier score" }
+                } }
+                tbody {
+                    @for one in &bounded {
+                        tr {
+                            th scope="row" { ((wording.rule)(&one.rule, one.neighbours)) }
+                            td data-label="AUC (95 % CI)" { (of_area(one)) }
+                            td data-label="balanced accuracy" { (cell(one.balanced_accuracy)) }
+                            td data-label="Brier score" { (cell(one.brier)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// The curve of every rule that has a score.
