@@ -49,7 +49,7 @@ fn introduction() -> MessageKind {
         bytes_formula: format!("{KEY_BYTES} and the certificate"),
         bytes,
         times: 1,
-        rule: "patients_min, class_patients_min",
+        rule: "patients_min, class_patients_min".to_owned(),
         withheld: "the number of patients is rounded up to ten".to_owned(),
         worst: "Nothing of any patient, but that the cohort keeps the minima; below them the site refuses, which tells that \
                 they are below. All hospitals of the study hear about how many patients this one has."
@@ -65,7 +65,7 @@ fn encapsulations() -> MessageKind {
         bytes_formula: format!("{CIPHERTEXT_BYTES} x sites"),
         bytes: CIPHERTEXT_BYTES * SITES_MAX as u64,
         times: 1,
-        rule: "none: it says nothing of patients",
+        rule: "none: it says nothing of patients".to_owned(),
         withheld: "no: it holds no count".to_owned(),
         worst: "Nothing of any patient.".to_owned(),
     }
@@ -73,11 +73,17 @@ fn encapsulations() -> MessageKind {
 
 fn covered(message: MessageKind, largest: &Largest, rules: &Rules) -> MessageKind {
     let (sites, bytes) = (rules.sites_min, largest.bytes());
+    let permissions = largest.permissions.iter();
+    let rule = permissions
+        .map(|permission| permission.name())
+        .chain(["sites_min, and those of the cohort"])
+        .collect::<Vec<_>>()
+        .join(", ");
     MessageKind {
         shape: format!("{}, masked", largest.shape),
         bytes_formula: format!("{WORD_BYTES} x {}", largest.words),
         bytes,
-        rule: "sites_min, and those of the cohort",
+        rule,
         withheld: format!(
             "leaves masked: readable only as a sum over at least {sites} sites, so no count of this site is revealed"
         ),

@@ -25,7 +25,7 @@ pub struct MessageKind {
     /// How often it is sent at most.
     pub times: u64,
     /// The rules that clear it, as site.toml names them.
-    pub rule: &'static str,
+    pub rule: String,
     /// Whether a count in it could be withheld, and how.
     pub withheld: String,
     /// What it can tell in the worst case, for people who are no statisticians.
@@ -42,7 +42,7 @@ pub(crate) fn of_a_sum() -> MessageKind {
         bytes_formula: "0".to_owned(),
         bytes: 0,
         times: 1,
-        rule: "none: nothing of the cohort",
+        rule: "none: nothing of the cohort".to_owned(),
         withheld: "no".to_owned(),
         worst: String::new(),
     }
@@ -122,7 +122,7 @@ pub(crate) fn refusal() -> MessageKind {
         bytes_formula: format!("up to {TEXT_LENGTH_MAX} a text"),
         bytes: (PROBLEMS_MAX * TEXT_LENGTH_MAX) as u64,
         times: 1,
-        rule: "none: no patient's value, no count of patients or rows",
+        rule: "none: no patient's value, no count of patients or rows".to_owned(),
         withheld: "no".to_owned(),
         worst: "Why not: names of rules with the numbers that the policy and the job set, names of the job's columns, or a \
              fixed sentence; no value, no count of patients or rows. That a rule says no tells on which side of it the \

@@ -31,7 +31,7 @@ pub(super) fn table(messages: &[MessageKind]) -> String {
             message.shape.clone(),
             bytes,
             times,
-            message.rule.to_owned(),
+            message.rule.clone(),
             message.withheld.clone(),
         ];
         text.push_str(&row(&cells));

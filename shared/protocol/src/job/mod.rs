@@ -9,9 +9,9 @@ use crate::name::SiteName;
 use crate::stage::agreeing::Agreeing;
 use crate::study::{Study, StudyOutcome};
 use privacy::sums::{WORD_BYTES, Words, shape};
-use privacy::{Disclosure, JobFacts, Permission};
+use privacy::{Content, Disclosure, JobFacts, Permission};
 use similarity::numeric::precision::Precision;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A job, parsed. Its text travels; its types do not.
@@ -46,6 +46,8 @@ pub struct Largest {
     pub words: usize,
     /// How many numbers of which kind.
     pub shape: String,
+    /// What a site must permit, or its gate lets none of them leave.
+    pub permissions: BTreeSet<Permission>,
 }
 
 impl Largest {
@@ -103,9 +105,18 @@ impl Job {
         for mut blank in blanks {
             let words = Words::wanted(&mut blank);
             let shape = shape(&mut blank);
+            let content = blank.content();
+            let permissions = content.iter().filter_map(Content::permission).collect();
             let known = all.get(blank.kind());
             if known.is_none_or(|known| known.words < words) {
-                all.insert(blank.kind(), Largest { words, shape });
+                all.insert(
+                    blank.kind(),
+                    Largest {
+                        words,
+                        shape,
+                        permissions,
+                    },
+                );
             }
         }
         all

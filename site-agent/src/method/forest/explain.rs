@@ -78,7 +78,7 @@ pub(crate) fn trees(rules: &Rules, job: &Job, settings: &ForestSettings) -> Mess
         bytes_formula: format!("{node} x {nodes} nodes"),
         bytes: node * nodes,
         times: 1,
-        rule: "forests, terminal_node_min, cell_min, rounds",
+        rule: "forests, terminal_node_min, cell_min, rounds".to_owned(),
         withheld: if rules.cell_min == 1 && !matches!(kind, OutcomeKind::Numeric) {
             "no: cell_min is 1".to_owned()
         } else {
