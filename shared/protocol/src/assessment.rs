@@ -264,10 +264,10 @@ impl Assessment {
         }
     }
 
-    /// Makes figures of sums that are exact yet.
-    pub(crate) fn round_figures(&mut self) {
+    /// Makes figures of sums that are exact yet. No hospital has more than `largest` patients.
+    pub(crate) fn round_figures(&mut self, largest: u64) {
         let tables = self.evaluation.iter_mut().chain(&mut self.validation);
-        tables.for_each(EvaluationCounts::round_figures);
+        tables.for_each(|counts| counts.round_figures(largest));
     }
 
     /// Rounds the published pairs of each kind to tens, of judged pairs either kind may be few: up those that the metric was learnt from, as

@@ -60,8 +60,8 @@ impl Figures {
         let exact = Self::exact(counts);
         let to = |figure: Option<Rounded>, step: f64| figure.map(|one| one.to(step));
         Self {
-            area: to(exact.area, step.of_areas(HUNDREDTHS)),
-            balanced: to(exact.balanced, step.of_shares(HUNDREDTHS)),
+            area: to(exact.area, step.of_areas()),
+            balanced: to(exact.balanced, step.of_shares()),
             brier: to(exact.brier, step.of_means()),
         }
     }
@@ -72,11 +72,15 @@ const HUNDREDTHS: f64 = 100.0;
 /// The same of a difference, or of a mean of small numbers.
 const THOUSANDTHS: f64 = 1_000.0;
 
+/// Steps of a gain in areas, up to powers of ten.
+const GAIN_STEPS: [f64; 6] = [1.0, 1.5, 2.0, 3.0, 5.0, 7.0];
+
 /// How far apart published figures are.
 #[derive(Debug, Clone, Copy)]
 struct Step {
     patients: f64,
     fewest: f64,
+    most: f64,
     classes: f64,
 }
 
@@ -86,21 +90,35 @@ impl Step {
     fn of(counts: &EvaluationCounts) -> Option<Self> {
         let classes = classes(counts);
         let fewest = *classes.iter().min()?;
+        let most = *classes.iter().max()?;
         (fewest >= CARD_PATIENTS_MIN).then_some(Self {
             patients: classes.iter().sum::<u64>() as f64,
             fewest: fewest as f64,
+            most: most as f64,
             classes: classes.len() as f64,
         })
     }
 
     /// Patients of each class are known, and one of them takes part in a share of at most 1 / fewest of all pairs.
-    fn of_areas(self, parts: f64) -> f64 {
-        (2.0 * parts / self.fewest).ceil() / parts
+    fn of_areas(self) -> f64 {
+        (2.0 * HUNDREDTHS / self.fewest).ceil() / HUNDREDTHS
+    }
+
+    /// One patient is in as many `pairs` within a hospital as that hospital has patients of the other class: no more than there are of a
+    /// class, and fewer than its patients. Few steps are possible, because a step by itself tells of the pairs.
+    #[allow(clippy::cast_precision_loss)] // counts of patients are far below 2^52
+    fn of_pairs(self, pairs: f64, largest: u64) -> f64 {
+        let others = self.most.min(largest.saturating_sub(1) as f64);
+        let least = 2.0 * THOUSANDTHS * others / pairs;
+        let decade = 10_f64.powf(least.max(1.0).log10().floor());
+        let steps = GAIN_STEPS.map(|step| step * decade);
+        let step = steps.into_iter().find(|step| *step >= least);
+        step.unwrap_or(10.0 * decade) / THOUSANDTHS
     }
 
     /// One patient is 1 / fewest of the share of its class, of which the mean over classes is taken.
-    fn of_shares(self, parts: f64) -> f64 {
-        (2.0 * parts / self.fewest / self.classes).ceil() / parts
+    fn of_shares(self) -> f64 {
+        (2.0 * HUNDREDTHS / self.fewest / self.classes).ceil() / HUNDREDTHS
     }
 
     /// One patient adds at most 1 to a sum over all.
@@ -117,8 +135,8 @@ fn classes(counts: &EvaluationCounts) -> Vec<u64> {
 
 impl EvaluationCounts {
     /// Keeps what is published of the exact sums, and of the sums themselves nothing finer. What differs of numbers and survival times has
-    /// no table and stays as it is.
-    pub(crate) fn round_figures(&mut self) {
+    /// no table and stays as it is. No hospital has more than `largest` patients.
+    pub fn round_figures(&mut self, largest: u64) {
         // Of pairs one patient is many.
         if self.confusion.is_none() || self.rule == PAIRS_RULE {
             return;
@@ -126,16 +144,16 @@ impl EvaluationCounts {
         self.figures = Some(Figures::published(self));
         self.loss = None;
         let step = Step::of(self);
-        let rounded = |sums: Option<[f64; 5]>, step: Option<f64>| {
-            let sums = PairedSums::from(sums?).rounded(step?)?;
-            Some(sums.into())
+        let rounded = |sums: Option<[f64; 5]>, of: &dyn Fn(Step, f64) -> f64| {
+            let sums = PairedSums::from(sums?);
+            let rounded = sums.rounded(of(step?, sums.total))?;
+            Some(rounded.into())
         };
         self.gains = Gains {
-            areas: rounded(
-                self.gains.areas,
-                step.map(|step| step.of_areas(THOUSANDTHS)),
-            ),
-            errors: rounded(self.gains.errors, step.map(Step::of_means)),
+            areas: rounded(self.gains.areas, &|step, pairs| {
+                step.of_pairs(pairs, largest)
+            }),
+            errors: rounded(self.gains.errors, &|step, _| step.of_means()),
         };
     }
 }
@@ -282,7 +300,7 @@ mod tests {
             };
             let exact = Figures::exact(&counts);
             let before = counts.gains;
-            counts.round_figures();
+            counts.round_figures(120);
             assert_eq!(counts.loss, None);
             let found = counts.figures.unwrap();
             for (exact, found, step) in [
@@ -295,7 +313,8 @@ mod tests {
                 assert!(((found.value / step).round() * step - found.value).abs() < 1e-12);
             }
             for (before, after, step) in [
-                (before.areas, counts.gains.areas, 0.067),
+                // 119 others at most, in 6,000 pairs.
+                (before.areas, counts.gains.areas, 0.05),
                 (before.errors, counts.gains.errors, 0.009),
             ] {
                 let wanted = PairedSums::from(before.unwrap()).rounded(step).unwrap();
@@ -314,7 +333,7 @@ mod tests {
             gains,
             ..EvaluationCounts::new("gower", 5, None, None)
         };
-        counts.round_figures();
+        counts.round_figures(90);
         assert_eq!((counts.gains, counts.figures), (gains, None));
     }
 }

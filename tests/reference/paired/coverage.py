@@ -9,6 +9,10 @@ import math
 
 import numpy as np
 
+# Several hospitals: pairs are within each.
+FEDERATIONS = [
+    [(20, 480), (480, 20)], [(160, 140), (190, 110), (8, 115), (50, 150)], [(17, 17)] * 12, [(10, 200), (40, 40), (100, 5)],
+]
 CLASSES = [(20, 20), (20, 300), (60, 60), (130, 170), (400, 340), (50, 1000)]
 SHIFTS = [(0.0, 0.0), (0.5, 0.5), (0.5, 1.0), (1.5, 1.5), (1.5, 2.0), (2.5, 2.5)]
 STEPS, ALIKE = [6, 21], [0.3, 0.8]
@@ -57,6 +61,15 @@ def tested(total, difference, squares, products, parts):
     return value, math.sqrt(max(squares - 2 * value * products + value**2 * parts, 0)) / total
 
 
+def step_of(hospitals, pairs):
+    """Of a gain in areas: one patient is in no more pairs than there are of the other class, or others in the largest hospital."""
+    most = max(sum(others for others, _ in hospitals), sum(own for _, own in hospitals))
+    largest = max(math.ceil((others + own) / 10) * 10 for others, own in hospitals)
+    least = 2000 * min(most, largest - 1) / pairs
+    decade = 10 ** math.floor(math.log10(max(least, 1)))
+    return next((s * decade for s in [1, 1.5, 2, 3, 5, 7] if s * decade >= least), 10 * decade) / 1000
+
+
 def rounded(value, error, step):
     fine = step / 4
     error = math.ceil((1.959964 * error + step / 2) / 1.959964 / fine) * fine
@@ -80,9 +93,9 @@ if __name__ == "__main__":
                     held = dict.fromkeys(found, 0)
                     for _ in range(DRAWS):
                         a, b = both(others, own)
-                        fewest, everyone = min(others, own), others + own
+                        everyone = others + own
                         for name, sums, step in [
-                            ("AUC", area_sums, math.ceil(2000 / fewest) / 1000),
+                            ("AUC", area_sums, step_of([(others, own)], others * own)),
                             ("Brier", brier_sums, math.ceil(2000 / everyone) / 1000),
                         ]:
                             value, error = tested(*sums(a, b, steps))
@@ -90,6 +103,20 @@ if __name__ == "__main__":
                                 held[key] += abs(at - truth[name]) <= 1.959964 * off + 1e-12
                     for key, count in held.items():
                         found[key].append((count / DRAWS, others, own, shifts, steps, alike))
+    for hospitals in FEDERATIONS:
+        for shifts in SHIFTS:
+            for steps in STEPS:
+                for alike in ALIKE:
+                    both = lambda n, m: (scores(draw, n, (0, 0), alike, steps), scores(draw, m, shifts, alike, steps))
+                    truth = tested(*area_sums(*both(EVERYBODY, EVERYBODY), steps))[0]
+                    held = dict.fromkeys(["AUC, hospitals", "AUC, hospitals, exact"], 0)
+                    for _ in range(DRAWS):
+                        sums = np.sum([area_sums(*both(*hospital), steps) for hospital in hospitals], axis=0)
+                        value, error = tested(*sums)
+                        for key, (at, off) in zip(held, [rounded(value, error, step_of(hospitals, sums[0])), (value, error)]):
+                            held[key] += abs(at - truth) <= 1.959964 * off + 1e-12
+                    for key, count in held.items():
+                        found.setdefault(key, []).append((count / DRAWS, *np.sum(hospitals, axis=0), shifts, steps, alike))
     for key, cases in found.items():
         cases.sort()
         covered = [case[0] for case in cases]

@@ -1,13 +1,16 @@
 //! An operator who reads published areas under curves: of a thousand runs of one cohort, and of two cohorts that differ in one patient.
 //!
 //! It knows every patient but one, how the rule scores each, and wants the class of that one. An exact area gives it away in every run.
-//! Hospitals and coordinator gain nothing from an area: they receive the exact sum that it is made of.
+//! Hospitals and coordinator gain nothing from an area: they receive the exact sum that it is made of. The same of gains in areas, whose
+//! pairs are within hospitals: in two hospitals of opposite classes one patient is in far more of them than in a pooled area.
 
+use ndarray::Array1;
 use privacy::{Content, Table, publish};
-use protocol::assessment::EvaluationCounts;
+use protocol::assessment::{EvaluationCounts, Gains};
 use protocol::rounded::{Figures, Rounded};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use similarity::judge::paired::PairedSums;
 
 const RUNS: u64 = 1_000;
 /// Votes of so many neighbours.
@@ -129,5 +132,113 @@ fn of_fewer_than_twenty_patients_of_a_class_no_area_is_published() {
     for patients in [[19, 400], [400, 19], [0, 400]] {
         let scores = drawn(&mut draw, patients);
         assert_eq!(Figures::published(&counts(&scores)), Figures::default());
+    }
+}
+
+/// Classes of a hospital's patients, and the share of the second class that two rules predict of each.
+struct Hospital {
+    codes: Vec<u32>,
+    shares: [Vec<Vec<f64>>; 2],
+}
+
+impl Hospital {
+    /// What two rules of some run make of so many patients of each class.
+    fn drawn(draw: &mut ChaCha8Rng, patients: [usize; 2]) -> Self {
+        let codes: Vec<u32> = [0, 1]
+            .into_iter()
+            .zip(patients)
+            .flat_map(|(class, patients)| std::iter::repeat_n(class, patients))
+            .collect();
+        let shares = [0, 1].map(|_| {
+            let skill = draw.random_range(0.2..1.0);
+            let share = |code: &u32| {
+                let high = skill * f64::from(*code) + draw.random::<f64>();
+                let share = (high / 2.0 * 20.0).round() / 20.0;
+                vec![1.0 - share, share]
+            };
+            codes.iter().map(share).collect()
+        });
+        Self { codes, shares }
+    }
+
+    fn sums(&self) -> [f64; 5] {
+        let [first, second] = &self.shares;
+        PairedSums::of_areas(first, second, &Array1::from(self.codes.clone())).into()
+    }
+}
+
+/// Sums of all hospitals, and their patients of each class.
+fn summed(hospitals: &[Hospital]) -> ([f64; 5], [u64; 2]) {
+    let mut all = [0.0; 5];
+    let mut classes = [0; 2];
+    for hospital in hospitals {
+        for (all, own) in all.iter_mut().zip(hospital.sums()) {
+            *all += own;
+        }
+        for code in &hospital.codes {
+            classes[*code as usize] += 1;
+        }
+    }
+    (all, classes)
+}
+
+/// The gain and its error as a run publishes them.
+fn published_gain(hospitals: &[Hospital]) -> [f64; 2] {
+    let (sums, [others, own]) = summed(hospitals);
+    let confusion = vec![vec![others, 0], vec![0, own]];
+    let mut counts = EvaluationCounts::new("distance", NEIGHBOURS, Some(confusion), None);
+    counts.gains = Gains {
+        areas: Some(sums),
+        errors: None,
+    };
+    let largest = hospitals.iter().map(|one| one.codes.len()).max();
+    counts.round_figures(largest.unwrap().next_multiple_of(10) as u64);
+    let found = counts.gains.areas.unwrap();
+    [found[1], found[2]]
+}
+
+/// The gain where its step follows from the pooled classes, as it once did.
+fn by_pooled_classes(hospitals: &[Hospital]) -> (f64, f64) {
+    let (sums, classes) = summed(hospitals);
+    let fewest = classes[0].min(classes[1]) as f64;
+    let step = (2_000.0 / fewest).ceil() / 1_000.0;
+    let found: [f64; 5] = PairedSums::from(sums).rounded(step).unwrap().into();
+    (found[1], step)
+}
+
+#[test]
+fn a_gain_of_opposite_hospitals_seldom_says_the_class_of_one_patient() {
+    let mut draw = ChaCha8Rng::seed_from_u64(11);
+    for patients in [
+        &[[20, 480], [480, 20]][..],
+        &[[25, 25]],
+        &[[160, 140], [190, 110], [8, 115], [50, 150]],
+        &[[17, 17]; 12],
+    ] {
+        let (mut seen, mut errors, mut far) = (0, 0, 0);
+        for _ in 0..RUNS {
+            let mut hospitals: Vec<Hospital> = patients
+                .iter()
+                .map(|patients| Hospital::drawn(&mut draw, *patients))
+                .collect();
+            let at = draw.random_range(0..hospitals.len());
+            let mut with = |class: u32| {
+                hospitals[at].codes[0] = class;
+                let (pooled, step) = by_pooled_classes(&hospitals);
+                (published_gain(&hospitals), pooled, step)
+            };
+            let [(first, pooled, step), (second, other, _)] = [with(0), with(1)];
+            seen += u64::from(first[0] != second[0]);
+            errors += u64::from(first[1] != second[1]);
+            far += u64::from((pooled - other).abs() > 1.5 * step);
+        }
+        println!(
+            "{patients:?}: of {RUNS} runs {seen} published gains and {errors} of their errors differ by the class; by pooled classes {far} moved by two steps or more"
+        );
+        assert!(seen < RUNS * 2 / 5, "{patients:?}: {seen}");
+        assert!(errors < RUNS * 2 / 5, "{patients:?}: {errors}");
+        if patients.len() == 2 {
+            assert!(far > RUNS / 4, "{far}");
+        }
     }
 }

@@ -155,9 +155,10 @@ macro_rules! registry {
                 match self { $(Self::$Name(model) => model,)* }
             }
 
-            /// Withholds of what is the sum over the sites what the default rules demand of one.
-            pub(crate) fn publish(&mut self) {
-                match self { $(Self::$Name(model) => MethodModel::publish(model),)* }
+            /// Withholds of what is the sum over the sites what the default rules demand of one. No hospital has more than `largest`
+            /// patients.
+            pub(crate) fn publish(&mut self, largest: u64) {
+                match self { $(Self::$Name(model) => MethodModel::publish(model, largest),)* }
             }
         }
 

@@ -127,8 +127,8 @@ pub(crate) trait MethodModel {
     /// Whether anything was learnt, where sites have `assessed` it or not.
     fn is_learnt(&self, assessed: bool) -> bool;
 
-    /// Withholds of what is the sum over the sites what the default rules demand of one.
-    fn publish(&mut self);
+    /// Withholds of what is the sum over the sites what the default rules demand of one. No hospital has more than `largest` patients.
+    fn publish(&mut self, largest: u64);
 
     /// Where it places patients; none of a method that places nobody.
     fn placing(&self) -> Option<&dyn Placing>;

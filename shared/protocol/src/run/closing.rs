@@ -212,6 +212,12 @@ impl Run {
         })
     }
 
+    /// Patients of the hospital that has most, rounded up to ten: at most all.
+    pub(super) fn largest(&self) -> u64 {
+        self.approved()
+            .map_or(self.patients, |approved| approved.largest)
+    }
+
     /// The sum of the sites' answers, judged as that of one site with all their patients; none where nothing is
     /// summed. Of one site alone it is that site's answer.
     fn summed(

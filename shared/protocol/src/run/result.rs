@@ -39,7 +39,7 @@ pub(super) fn of(run: &Run, version: &str) -> RunResult {
 fn model(run: &Run, stages: &Stages) -> Model {
     let mut model = stages.model();
     if !run.job.is_alone() {
-        model.publish();
+        model.publish(run.largest());
     }
     model
 }
@@ -50,7 +50,7 @@ fn pooled(run: &Run, stages: Option<&Stages>) -> PooledFigures {
     let assessment = sum.map(|sum| {
         let mut sum = sum.clone().of_sum(run.patients);
         if !run.job.is_alone() {
-            sum.round_figures();
+            sum.round_figures(run.largest());
             privacy::publish(sum.content());
             sum.pairs_in_tens();
         }

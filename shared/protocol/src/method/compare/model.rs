@@ -38,9 +38,9 @@ impl MethodModel for Model {
         !self.families.is_empty()
     }
 
-    fn publish(&mut self) {
+    fn publish(&mut self, largest: u64) {
         for compared in &mut self.families {
-            compared.counts.counts.round_figures();
+            compared.counts.counts.round_figures(largest);
             privacy::publish(compared.counts.content().into());
         }
     }

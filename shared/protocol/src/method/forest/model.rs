@@ -62,7 +62,7 @@ impl MethodModel for Model {
     }
 
     /// Every number of it is one over all patients, or of a gate of its own.
-    fn publish(&mut self) {}
+    fn publish(&mut self, _: u64) {}
 
     fn placing(&self) -> Option<&dyn Placing> {
         Some(self)
