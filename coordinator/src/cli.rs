@@ -5,6 +5,7 @@ mod study;
 use clap::{Args, Parser, Subcommand, value_parser};
 use protocol::method;
 use protocol::method::asking::Asker;
+use service::log::LogFormat;
 use std::path::PathBuf;
 pub use study::{Study, StudyCard, StudyDraft, StudyOf, StudyPropose, StudyShow};
 
@@ -66,6 +67,12 @@ pub struct Simulate {
     /// The site agent's program [default: next to this program]
     #[arg(long, value_name = "FILE")]
     pub site_agent: Option<PathBuf>,
+    /// Leave the coordinator and the agents running, in the folder of the results with -federation behind it
+    #[arg(long)]
+    pub keep: bool,
+    /// End the federation that --keep left next to the results in --out, and remove its folder
+    #[arg(long, conflicts_with_all = ["job", "keep", "data", "force", "seed", "policy", "patient"])]
+    pub stop: bool,
     /// Port on loopback [default: any free one]
     #[arg(long, default_value_t = 0, hide_default_value = true)]
     pub port: u16,
@@ -77,6 +84,9 @@ pub struct Serve {
     /// The coordinator's configuration
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
+    /// How a line of the log is written
+    #[arg(long, value_enum, default_value_t)]
+    pub log_format: LogFormat,
     /// Stop when standard input closes
     #[arg(long)]
     pub until_stdin_closes: bool,

@@ -16,6 +16,8 @@ pub struct CoordinatorConfig {
     pub tls: CredentialFiles,
     /// The authority's list of revoked certificates.
     pub revoked: Option<PathBuf>,
+    /// Where `/health` and `/metrics` answer, on loopback.
+    pub status: Option<SocketAddr>,
 }
 
 /// An operator's configuration.
@@ -81,8 +83,10 @@ impl CoordinatorConfig {
                 let revoked = revoked.map(|path| folder.join(path));
                 Some((tls(section, folder)?, revoked))
             });
+            let status = service::status::address(root);
             let (tls, revoked) = tls?;
             Some(Self {
+                status,
                 listen: address?,
                 folder: home?,
                 tls,

@@ -8,6 +8,7 @@ mod calls;
 mod course;
 mod queue;
 mod received;
+mod seen;
 mod studies;
 
 use crate::clock::Clock;
@@ -22,6 +23,7 @@ use protocol::run::{Action, Event};
 use protocol::study::StudyName;
 use protocol::time::Timestamp;
 use queue::Queue;
+pub use seen::Seen;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -59,6 +61,7 @@ struct Driver {
     done: mpsc::Sender<calls::Done>,
     journals: Journals,
     studies: Studies,
+    seen: Seen,
 }
 
 /// A run that has not ended, as its operator sees it.
@@ -92,14 +95,16 @@ pub async fn drive(
     store: Store,
     warrants: Warrants,
     mut incoming: mpsc::Receiver<Incoming>,
+    seen: Seen,
     stop: impl Future<Output = ()>,
 ) -> Result<(), StoreError> {
     let (heard, mut inbox) = mpsc::channel(INBOX_MAX);
     let (done, mut calls_done) = mpsc::channel(CALLS_AT_ONCE_MAX);
-    let mut driver = Driver::resume(store, warrants, heard, done)?;
+    let mut driver = Driver::resume(store, warrants, (heard, done), seen)?;
     let mut stop = std::pin::pin!(stop);
     loop {
         driver.begin_next();
+        driver.seen.unfinished(driver.shown.len());
         let is_idle = driver.active.as_ref().is_none_or(Course::is_idle);
         tokio::select! {
             () = &mut stop => break,
@@ -129,8 +134,8 @@ impl Driver {
     fn resume(
         mut store: Store,
         warrants: Warrants,
-        heard: mpsc::Sender<Heard>,
-        done: mpsc::Sender<calls::Done>,
+        (heard, done): (mpsc::Sender<Heard>, mpsc::Sender<calls::Done>),
+        seen: Seen,
     ) -> Result<Self, StoreError> {
         let clock = Clock::start(store.latest()?);
         let journals = Journals::new(store.journals()?);
@@ -163,6 +168,7 @@ impl Driver {
             done,
             journals,
             studies,
+            seen,
         };
         waiting
             .into_iter()
@@ -221,6 +227,7 @@ impl Driver {
             let text = "the site has opened another stream";
             old.sender.close(Failure::new(Code::Replaced, text));
         }
+        self.seen.connected(&site, true);
         self.sites
             .insert(site.clone(), Connected { number, sender });
         let heard = self.heard.clone();
@@ -228,12 +235,13 @@ impl Driver {
         tokio::spawn(async move {
             loop {
                 let message = match receiver.next().await {
-                    Ok(message) => {
-                        if message.is_none() {
-                            tracing::info!(site = %name, "a site has left");
-                        }
-                        message
+                    // The program ends, and with it this stream.
+                    _ if heard.is_closed() => return,
+                    Ok(None) => {
+                        tracing::info!(site = %name, "a site has left");
+                        None
                     }
+                    Ok(message) => message,
                     Err(error) => {
                         tracing::warn!(site = %name, %error, "lost a site");
                         None
@@ -297,6 +305,7 @@ impl Driver {
                 if let Some(gone) = self.sites.remove(&site) {
                     self.add_past(&site, gone.sender.traffic());
                 }
+                self.seen.connected(&site, false);
                 self.feed(Event::Disconnected(site));
             }
             Some(
@@ -341,7 +350,8 @@ impl Driver {
         for action in actions {
             match action {
                 // Done where it was decided.
-                Action::Store(_) | Action::End(_) => {}
+                Action::Store(_) => drop(self.seen.exchanges.inc()),
+                Action::End(_) => {}
                 Action::Send { site, message } => {
                     if let Some(connected) = self.sites.get(&site)
                         && let Err(error) = connected.sender.send(message)
@@ -416,6 +426,7 @@ impl Driver {
     /// Shows the end of a run, which from now on is read from the store.
     fn ended(&mut self, run: &RunId, ending: Ending) {
         tracing::info!(%run, status = ending.status(), "a run ended");
+        self.seen.ended(&ending);
         let ended = self.clock.now();
         if let Some(shown) = self.shown.remove(run) {
             shown.progress.send_if_modified(|progress| {

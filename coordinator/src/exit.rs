@@ -3,7 +3,7 @@
 use crate::folder::FolderError as RunsFolderError;
 use crate::operator::{AskError, OperatorError, StudyError};
 use crate::serve::ServeError;
-use crate::simulate::{AgentsError, SimulateError};
+use crate::simulate::{AgentsError, KeptError, SimulateError};
 use protocol::failure::Code;
 use protocol::name::NameError;
 use protocol::progress::Ending;
@@ -135,6 +135,7 @@ impl Exits for SimulateError {
             Self::Port(_) => Exit::Connection,
             Self::Folder(error) => error.exit(),
             Self::Agents(error) => error.exit(),
+            Self::Kept(error) => error.exit(),
             Self::File { .. }
             | Self::System(_)
             | Self::Report(_)
@@ -144,6 +145,16 @@ impl Exits for SimulateError {
             | Self::Store(_)
             | Self::Name(_)
             | Self::Coordinator(_) => Exit::Failed,
+        }
+    }
+}
+
+impl Exits for KeptError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::There { .. } | Self::Absent { .. } => Exit::Usage,
+            Self::Mute { .. } => Exit::Connection,
+            Self::File { .. } | Self::Alive { .. } | Self::Tls(_) => Exit::Failed,
         }
     }
 }
@@ -204,7 +215,7 @@ impl Exits for ServeError {
             Self::Config(_) | Self::Tls(_) | Self::Folder(RunsFolderError::InUse { .. }) => {
                 Exit::Usage
             }
-            Self::Listen(_) => Exit::Connection,
+            Self::Listen(_) | Self::Status(_) => Exit::Connection,
             Self::Folder(RunsFolderError::System { .. })
             | Self::Store(_)
             | Self::Port(_)

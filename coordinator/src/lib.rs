@@ -9,6 +9,5 @@ pub mod folder;
 pub mod journals;
 pub mod operator;
 pub mod serve;
-pub mod signals;
 pub mod simulate;
 pub mod store;

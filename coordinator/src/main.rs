@@ -10,33 +10,24 @@ use protocol::progress::Ending;
 use protocol::result::RunResult;
 use report::{PendingFolder, SayError, remark, runs_json, runs_table, say, with_causes};
 use report::{studies_json, studies_table, study_json, study_text};
+use service::log::{self, LogFormat};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::SystemTime;
 use time::{Date, OffsetDateTime};
 use tracing::level_filters::LevelFilter;
-use tracing_subscriber::filter::Targets;
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
 use wire::certificates::{self, Role, Validity};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     // A simulation speaks by its progress; a server by its log.
-    let level = if matches!(cli.command, Command::Serve(_)) {
-        LevelFilter::INFO
-    } else {
-        LevelFilter::ERROR
+    let (format, level) = match &cli.command {
+        Command::Serve(serve) => (serve.log_format, LevelFilter::INFO),
+        Command::Simulate(_) | Command::Study(_) | Command::Job(_) | Command::Certificates(_) => {
+            (LogFormat::Text, LevelFilter::ERROR)
+        }
     };
-    let asked = std::env::var("KINDRED_LOG").ok();
-    let asked = asked.and_then(|words| words.parse::<Targets>().ok());
-    let lines = tracing_subscriber::fmt::layer()
-        .with_ansi(false)
-        .with_writer(wire::LogLine::default);
-    tracing_subscriber::registry()
-        .with(lines)
-        .with(asked.unwrap_or_else(|| Targets::new().with_default(level)))
-        .init();
+    log::begin(format, level);
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -60,12 +51,16 @@ fn main() -> ExitCode {
 
 async fn run(command: Command) -> Result<Exit, Ended> {
     match command {
+        Command::Simulate(arguments) if arguments.stop => {
+            let folder = simulate::stop(&arguments).await?;
+            say(format_args!("ended; {} is gone", folder.display()))?;
+            Ok(Exit::Done)
+        }
         Command::Simulate(arguments) => {
             let simulated = simulate::simulate(&arguments).await?;
-            Ok(print_result(
-                &simulated.result,
-                simulated.folder.as_deref(),
-            )?)
+            let exit = print_result(&simulated.result, simulated.folder.as_deref())?;
+            simulated.to_try.iter().try_for_each(say)?;
+            Ok(exit)
         }
         Command::Serve(arguments) => {
             serve::serve(&arguments).await?;

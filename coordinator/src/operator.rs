@@ -11,13 +11,13 @@ pub use study::{StudyError, card, close, draft, propose, studies, study};
 
 use crate::cli;
 use crate::config::{ConfigError, OperatorConfig};
-use crate::signals::StopSignals;
 use protocol::document::DocumentErrors;
 use protocol::job::Job;
 use protocol::name::{NameError, RunId};
 use protocol::progress::{Ending, Progress};
 use protocol::result::RunResult;
 use report::{FolderError, PendingFolder, Replace, ReportError, Watching};
+use service::signals::Signals;
 use sha2::{Digest, Sha256};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -203,7 +203,7 @@ pub async fn watch(
     run: &RunId,
     folder: PendingFolder,
 ) -> Result<Watched, OperatorError> {
-    let mut signals = StopSignals::listen().map_err(OperatorError::Signals)?;
+    let mut signals = Signals::listen(false).map_err(OperatorError::Signals)?;
     let dial = dial(config)?;
     let follow = async || calling(&dial, async |client| client.watch(run).await).await;
     let mut watching = Watching::new();
@@ -220,7 +220,7 @@ pub async fn watch(
     });
     let followed = tokio::select! {
         followed = &mut following => Some(followed),
-        () = signals.next() => None,
+        _ = signals.next() => None,
     };
     drop(following);
     watching.finish();

@@ -3,11 +3,15 @@
 use crate::cli;
 use crate::config::{ConfigError, CoordinatorConfig};
 use crate::driver;
+use crate::driver::Seen;
 use crate::folder::{Folder, FolderError};
-use crate::signals::{StopSignals, stdin_closed};
 use crate::store::{Store, StoreError};
+use service::signals::{Heard, Signals};
+use service::status::{Status, StatusError};
+use service::supervisor;
+use std::convert::Infallible;
 use std::io;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot};
 use wire::ServerTls;
 
 /// Calls that wait for the driver.
@@ -34,6 +38,9 @@ pub enum ServeError {
     /// The port failed.
     #[error(transparent)]
     Port(#[from] wire::ServeError),
+    /// The status port cannot be used.
+    #[error(transparent)]
+    Status(#[from] StatusError),
     /// The system refused a signal handler.
     #[error("signals cannot be listened to")]
     Signals(#[source] io::Error),
@@ -44,7 +51,7 @@ pub enum ServeError {
 /// # Errors
 /// [`ServeError`].
 pub async fn serve(arguments: &cli::Serve) -> Result<(), ServeError> {
-    let mut signals = StopSignals::listen().map_err(ServeError::Signals)?;
+    let mut signals = Signals::listen(arguments.until_stdin_closes).map_err(ServeError::Signals)?;
     let config = CoordinatorConfig::open(&arguments.config)?;
     let tls = match &config.revoked {
         Some(revoked) => ServerTls::load_revoking(&config.tls, revoked)?,
@@ -55,24 +62,20 @@ pub async fn serve(arguments: &cli::Serve) -> Result<(), ServeError> {
     let listener = wire::listen(config.listen)?;
     tracing::info!(listen = %config.listen, "the coordinator waits for sites and operators");
     let (calls, incoming) = mpsc::channel(CALLS_MAX);
-    let (stop, stopped) = watch::channel(());
-    let until = |mut stopped: watch::Receiver<()>| async move {
-        let _ = stopped.changed().await;
-    };
+    let (stop_driving, stopped) = oneshot::channel::<Infallible>();
+    let (stop_serving, closed) = oneshot::channel::<Infallible>();
+    let until = |dropped: oneshot::Receiver<Infallible>| async move { drop(dropped.await) };
     let warrants = tls.warrants();
-    let mut serving = tokio::spawn(wire::serve(listener, tls, calls, until(stopped.clone())));
-    let driving = driver::drive(store, warrants, incoming, until(stopped));
+    let (seen, mut status) = (Seen::default(), Status::new(driver::VERSION));
+    seen.register(&mut status);
+    let mut serving = tokio::spawn(wire::serve(listener, tls, calls, until(closed)));
+    let driving = driver::drive(store, warrants, incoming, seen, until(stopped));
     let mut driving = std::pin::pin!(driving);
-    let closed = async {
-        if arguments.until_stdin_closes {
-            stdin_closed().await;
-        } else {
-            std::future::pending::<()>().await;
-        }
-    };
+    let standing = service::stand(status, config.status, &config.tls.certificate);
+    supervisor::ready();
     tokio::select! {
-        () = signals.next() => {},
-        () = closed => {},
+        () = obey(&mut signals, arguments, &config) => {},
+        stood = standing => return Ok(stood?),
         driven = &mut driving => return Ok(driven?),
         served = &mut serving => {
             if let Ok(served) = served {
@@ -81,7 +84,31 @@ pub async fn serve(arguments: &cli::Serve) -> Result<(), ServeError> {
             return Ok(());
         }
     }
-    drop(stop);
-    let (driven, _) = tokio::join!(driving, serving);
-    Ok(driven?)
+    supervisor::stopping();
+    tracing::info!(
+        "stopping, as asked; runs go on from their last stored exchange after the next start"
+    );
+    // First the runs, so that nobody takes the end of the port for the loss of a site.
+    drop(stop_driving);
+    driving.await?;
+    drop(stop_serving);
+    let _ = serving.await;
+    Ok(())
+}
+
+/// Hears signals until one says stop. Certificates are read again whenever they change; the rest of the file is not.
+async fn obey(signals: &mut Signals, arguments: &cli::Serve, config: &CoordinatorConfig) {
+    while signals.next().await == Heard::Reload {
+        supervisor::reloading();
+        match CoordinatorConfig::open(&arguments.config) {
+            Ok(read) if read == *config => {
+                tracing::info!(
+                    "certificates and the list of revoked ones are read again when they change"
+                );
+            }
+            Ok(_) => tracing::warn!("the configuration has changed: start the coordinator again"),
+            Err(error) => tracing::error!(%error, "the configuration cannot be used any more"),
+        }
+        supervisor::ready();
+    }
 }

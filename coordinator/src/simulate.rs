@@ -2,16 +2,18 @@
 
 mod agents;
 mod desk;
+mod kept;
 mod plan;
 
 use crate::cli::Simulate;
 use crate::driver;
 use crate::operator::certificate;
-use crate::signals::StopSignals;
 use crate::store::{Store, StoreError};
 use agents::Agents;
 pub use agents::AgentsError;
 use desk::{Desk, both};
+use kept::Federation;
+pub use kept::{KeptError, ToTry};
 use plan::{Plan, plan, site_files};
 use protocol::document::DocumentErrors;
 use protocol::failure::Failure;
@@ -19,9 +21,11 @@ use protocol::name::{NameError, OperatorName, SiteName};
 use protocol::result::RunResult;
 use protocol::study::DraftError;
 use report::{AskedAbout, FolderError, PendingFolder, Replace, ReportError, Said};
+use service::signals::Signals;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -103,6 +107,9 @@ pub enum SimulateError {
     /// A site agent could not be started, or ended by itself.
     #[error(transparent)]
     Agents(#[from] AgentsError),
+    /// The federation cannot be kept, or not be ended.
+    #[error(transparent)]
+    Kept(#[from] KeptError),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -121,6 +128,16 @@ pub struct Simulated {
     pub result: RunResult,
     /// The folder of results; none where the run failed before its first round.
     pub folder: Option<PathBuf>,
+    /// What can be tried next, where the federation goes on.
+    pub to_try: Option<ToTry>,
+}
+
+/// Ends the federation that a simulation has left running; gives the folder that it had.
+///
+/// # Errors
+/// [`KeptError`].
+pub async fn stop(arguments: &Simulate) -> Result<PathBuf, KeptError> {
+    kept::stop(&plan::out(arguments, plan::DEMO_NAME)).await
 }
 
 /// Runs a simulation. Dropping the future at any moment leaves no process and no half-written
@@ -129,16 +146,10 @@ pub struct Simulated {
 /// # Errors
 /// [`SimulateError`].
 pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> {
-    let mut signals = StopSignals::listen()?;
+    let mut signals = Signals::listen(false)?;
     let plan = plan(arguments)?;
     let output = PendingFolder::begin(&plan.out, Replace::forced(arguments.force))?;
-    let home = tempfile::Builder::new()
-        .prefix("kindred-")
-        .tempdir()
-        .map_err(|source| SimulateError::File {
-            path: std::env::temp_dir(),
-            source,
-        })?;
+    let home = home(&plan)?;
     let listener = wire::listen(SocketAddr::from((Ipv4Addr::LOCALHOST, arguments.port)))?;
     let address = listener.local_addr()?;
     let data = match &plan.data {
@@ -155,6 +166,7 @@ pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> 
         source,
     })?;
     let agents = Agents {
+        is_kept: plan.is_kept,
         program: plan.site_agent.clone(),
         home: home.path().to_owned(),
         certificates,
@@ -183,7 +195,37 @@ pub async fn simulate(arguments: &Simulate) -> Result<Simulated, SimulateError> 
     coordinator.stop().await;
     let (card, mut result) = outcome?;
     result.notes.extend(lowered);
-    leave(card, result, &plan, &files, home.path(), output)
+    let mut simulated = leave(card, result, &plan, &files, home.path(), output)?;
+    if let (true, Some(_)) = (plan.is_kept, &simulated.folder) {
+        let operator = &parties.operators[0].0;
+        let party = agents.certificates.join(format!("operator-{operator}"));
+        let federation = Federation {
+            home,
+            site_agent: &plan.site_agent,
+            address: agents.coordinator,
+            coordinator: &parties.coordinator,
+            operator: CredentialFiles::in_folder(&party),
+            files: &files,
+        };
+        simulated.to_try = Some(
+            federation
+                .start(&plan, &study, &simulated.result.run)
+                .await?,
+        );
+    }
+    Ok(simulated)
+}
+
+/// Where the programs of a simulation have their files.
+fn home(plan: &Plan) -> Result<TempDir, SimulateError> {
+    if plan.is_kept {
+        return Ok(kept::begin(&plan.out)?);
+    }
+    let made = tempfile::Builder::new().prefix("kindred-").tempdir();
+    made.map_err(|source| SimulateError::File {
+        path: std::env::temp_dir(),
+        source,
+    })
 }
 
 /// The coordinator of a simulation, in this process.
@@ -205,7 +247,13 @@ impl Coordinator {
         let serving = wire::serve(listener, tls, calls.clone(), until(stopped.clone()));
         Self {
             serving: tokio::spawn(serving),
-            driving: tokio::spawn(driver::drive(store, warrants, incoming, until(stopped))),
+            driving: tokio::spawn(driver::drive(
+                store,
+                warrants,
+                incoming,
+                driver::Seen::default(),
+                until(stopped),
+            )),
             calls,
             stop,
         }
@@ -248,7 +296,11 @@ fn leave(
             Some(output.finish()?)
         }
     };
-    Ok(Simulated { result, folder })
+    Ok(Simulated {
+        result,
+        folder,
+        to_try: None,
+    })
 }
 
 /// What a simulation's own parties prove themselves by.

@@ -9,6 +9,7 @@ pub use study::{
 };
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use service::log::LogFormat;
 use std::path::PathBuf;
 
 /// Holds one hospital's patients and takes part in federated runs; patient rows never leave it.
@@ -59,6 +60,9 @@ pub struct Serve {
     /// The site's configuration
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
+    /// How a line of the log is written
+    #[arg(long, value_enum, default_value_t)]
+    pub log_format: LogFormat,
     /// Stop when standard input closes, so that no agent outlives the program that started it
     #[arg(long)]
     pub until_stdin_closes: bool,

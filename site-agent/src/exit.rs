@@ -9,6 +9,7 @@ use crate::run::local::LocalError;
 use crate::studies::StudyError;
 use crate::synthesise::SynthesiseError;
 use protocol::name::NameError;
+use service::status::StatusError;
 use similarity::uses::clusters::ClusterError;
 use similarity::uses::prediction::PredictionError;
 use std::io;
@@ -50,6 +51,7 @@ report::exits! {
     HeadError => Usage,
     NameError => Usage,
     OpenKey => Usage,
+    StatusError => Connection,
     StudyFileError => Usage,
     TlsError => Usage,
     UsageError => Usage,
@@ -61,9 +63,16 @@ impl Exits for ChainError {
     fn exit(&self) -> Exit {
         match self {
             Self::InUse { .. } => Exit::Usage,
+            // Once there is room again all goes on, so a supervisor may start the agent again.
+            Self::File { source, .. } if is_room_wanted(source) => Exit::Failed,
             Self::File { .. } | Self::Broken { .. } | Self::Study { .. } => Exit::Books,
         }
     }
+}
+
+fn is_room_wanted(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), FileTooLarge | QuotaExceeded | StorageFull)
 }
 
 impl Exits for AuditError {

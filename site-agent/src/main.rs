@@ -5,6 +5,10 @@ use protocol::name::RunId;
 use protocol::progress::Ending;
 use protocol::study::StudyName;
 use report::{SayError, remark, say, with_causes};
+use service::log::{self, LogFormat};
+use service::signals::{Heard, Signals};
+use service::status::Status;
+use service::supervisor;
 use site_agent::books::journal;
 use site_agent::books::ledger::{self, KEY_NAME};
 use site_agent::cli::{
@@ -13,6 +17,7 @@ use site_agent::cli::{
 use site_agent::config::SiteConfig;
 use site_agent::exit::{Ended, Exit, UsageError};
 use site_agent::explain::{Explanation, NOTHING_LOWERED};
+use site_agent::run::driver::Seen;
 use site_agent::run::{answers, audit};
 use site_agent::run::{driver, local};
 use site_agent::source::{DataCheck, Dictionary};
@@ -22,26 +27,29 @@ use std::fmt::Display;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
-use tokio::io::AsyncReadExt;
 use tracing::level_filters::LevelFilter;
-use tracing_subscriber::filter::Targets;
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
+use wire::Dial;
 
 /// What `journal list` says before the first message.
 const NOTHING_LEFT: &str = "nothing has left this site yet";
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let asked = std::env::var("KINDRED_LOG").ok();
-    let asked = asked.and_then(|words| words.parse::<Targets>().ok());
-    let lines = tracing_subscriber::fmt::layer()
-        .with_ansi(false)
-        .with_writer(wire::LogLine::default);
-    tracing_subscriber::registry()
-        .with(lines)
-        .with(asked.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO)))
-        .init();
+    let format = match &cli.command {
+        Command::Serve(serve) => serve.log_format,
+        Command::Local(_)
+        | Command::Similar(_)
+        | Command::Match(_)
+        | Command::Cluster(_)
+        | Command::Predict(_)
+        | Command::Personal(_)
+        | Command::Data(_)
+        | Command::Policy(_)
+        | Command::Study(_)
+        | Command::Journal(_)
+        | Command::Synthesise(_) => LogFormat::Text,
+    };
+    log::begin(format, LevelFilter::INFO);
     match run(cli.command) {
         Ok(exit) => exit.into(),
         Err(Ended { exit, error }) => {
@@ -280,44 +288,60 @@ fn serve(arguments: &Serve) -> Result<Exit, Ended> {
         let place = panic.location().map(ToString::to_string);
         tracing::error!(place, "a panic: a fault of Kindred");
     }));
-    let until_stdin_closes = arguments.until_stdin_closes;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()?;
-    let served = runtime.block_on(driver::serve(config, dial, stop(until_stdin_closes)));
+    let served = runtime.block_on(attend(arguments, config, dial));
     // A read of standard input cannot be called back; what is left is done in the background.
     runtime.shutdown_background();
     served?;
     Ok(Exit::Done)
 }
 
-async fn stop(until_stdin_closes: bool) {
-    let closed = async {
-        if !until_stdin_closes {
-            std::future::pending::<()>().await;
+/// Attends the coordinator until a signal says stop, and begins anew with the files as they are then when one says so.
+async fn attend(arguments: &Serve, mut config: SiteConfig, mut dial: Dial) -> Result<(), Ended> {
+    let mut signals = Signals::listen(arguments.until_stdin_closes)?;
+    let (mut seen, mut status) = (Seen::default(), Status::new(driver::VERSION));
+    seen.register(&mut status);
+    let certificate = config.tls.certificate.clone();
+    let standing = service::stand(status, config.status, &certificate);
+    let mut standing = std::pin::pin!(standing);
+    loop {
+        let next = next_files(&mut signals, &arguments.config);
+        let serving = driver::serve(config, dial, &seen, next);
+        let served = tokio::select! {
+            served = serving => served?,
+            stood = &mut standing => return Ok(stood?),
+        };
+        match served {
+            None => return Ok(()),
+            Some(files) => (config, dial) = files,
         }
-        let mut rest = [0_u8; 64];
-        let mut input = tokio::io::stdin();
-        while input.read(&mut rest).await.is_ok_and(|bytes| bytes > 0) {}
-    };
-    let terminated = async {
-        #[cfg(unix)]
-        {
-            use tokio::signal::unix::{SignalKind, signal};
-            match signal(SignalKind::terminate()) {
-                Ok(mut signal) => drop(signal.recv().await),
-                Err(_) => std::future::pending().await,
+    }
+}
+
+/// The files as they are when a signal says that they are to be read; none where it says stop. Files that cannot be used change nothing.
+async fn next_files(signals: &mut Signals, path: &Path) -> Option<(SiteConfig, Dial)> {
+    while signals.next().await == Heard::Reload {
+        supervisor::reloading();
+        let read = SiteConfig::open(path).map_err(Ended::from);
+        let read = read.and_then(|config| Ok((config.dial()?, config)));
+        match read {
+            Ok((dial, config)) => {
+                tracing::info!("read policy, configuration and certificates again");
+                return Some((config, dial));
+            }
+            Err(Ended { error, .. }) => {
+                let error = with_causes(error.as_ref());
+                tracing::error!(%error, "what is to be read again cannot be used; all stays as it was");
+                supervisor::ready();
             }
         }
-        #[cfg(not(unix))]
-        std::future::pending::<()>().await;
-    };
-    tokio::select! {
-        () = closed => {},
-        () = terminated => {},
-        _ = tokio::signal::ctrl_c() => {},
     }
+    supervisor::stopping();
+    tracing::info!("stopping, as asked");
+    None
 }
 
 fn job(path: &Path) -> Result<protocol::job::Job, Ended> {

@@ -587,7 +587,7 @@ fn an_explanation_of_the_card_of_a_study_with_medians_tells_of_its_histograms() 
     let text = JOB.replacen("kind = \"numeric\"\n", robust, 1);
     assert_ne!(text, JOB);
     let kinds = |text: &str| {
-        let (_, draft) = of_job(&Job::parse(text).unwrap(), "alice").unwrap();
+        let (_, draft) = of_job(&Job::parse(text).unwrap(), "alice", &[]).unwrap();
         let study = pinned(&draft, |party| Some(nobody(party))).unwrap();
         let card = Job::parse(&Study::parse(&study).unwrap().card()).unwrap();
         let policy = sample("simulation.toml");

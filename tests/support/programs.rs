@@ -236,6 +236,8 @@ pub fn ran(command: &mut Command) -> Ran {
 pub enum Signal {
     /// SIGINT, as of Ctrl-C.
     Interrupt,
+    /// SIGHUP, as a supervisor sends it to have files read again.
+    Hangup,
     /// SIGTERM, as a supervisor sends it.
     Terminate,
     /// SIGKILL, which no process survives.
@@ -327,6 +329,7 @@ impl Drop for Process {
 fn send(signal: Signal, process: u32) -> bool {
     let name = match signal {
         Signal::Interrupt => "INT",
+        Signal::Hangup => "HUP",
         Signal::Terminate => "TERM",
         Signal::Kill => "KILL",
         Signal::Stop => "STOP",

@@ -50,7 +50,8 @@ pub struct OfStudy {
 /// Parts a job into a study of its patients and a job of it.
 pub fn of_study(whole: &str) -> OfStudy {
     let job = Job::parse(whole).unwrap_or_else(|errors| panic!("{errors}"));
-    let (own, draft) = of_job(&job, RESEARCHER).unwrap_or_else(|error| panic!("{error}\n{whole}"));
+    let (own, draft) =
+        of_job(&job, RESEARCHER, &[]).unwrap_or_else(|error| panic!("{error}\n{whole}"));
     let named = |key: &str, name: &str| format!("{key} = {name:?}\n");
     let method = format!("methods = [{:?}]", job.method.name());
     let others = |name: &&str| *name != CARD;

@@ -17,7 +17,7 @@ const JOB: &str = "name = \"a\"\nmethod = \"unpsl\"\nsites = [\"north\", \"south
 
 /// The study of the job, and the job as one of it.
 fn parted() -> (Study, Job) {
-    let (own, draft) = of_job(&Job::parse(JOB).unwrap(), "a").unwrap();
+    let (own, draft) = of_job(&Job::parse(JOB).unwrap(), "a", &[]).unwrap();
     let text = pinned(&draft, |party| Some(nobody(party))).unwrap();
     let study = Study::parse(&text).unwrap();
     let job = Job::parse(&study.join(&own)).unwrap();
@@ -91,7 +91,13 @@ async fn runs_that_cannot_be_gone_on_with_fail_with_a_reason_and_the_next_begins
     let (calls, incoming) = mpsc::channel(4);
     wire::certificates::init(home.path(), wire::certificates::Validity::days(1)).unwrap();
     let warrants = Warrants::load(&home.path().join("authority/certificate.pem")).unwrap();
-    let driving = tokio::spawn(drive(store, warrants, incoming, std::future::pending()));
+    let driving = tokio::spawn(drive(
+        store,
+        warrants,
+        incoming,
+        Seen::default(),
+        std::future::pending(),
+    ));
     let ended = |run: &Progress| run.ending.is_some();
     let mut listed = list(&calls).await;
     for _ in 0..500 {

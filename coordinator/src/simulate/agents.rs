@@ -26,6 +26,8 @@ const SITES_MIN: usize = 3;
 const ALLOWED: [&str; 2] = ["operators", "methods"];
 /// What a simulation opens beside, so that every job may run on one machine.
 const OPENED: [&str; 3] = ["second_moments", "exact_sums", "sites_min"];
+/// What it opens where the federation is kept, so that what was learned can be asked by.
+const OPENED_LATER: [&str; 2] = ["neighbours", "clusters"];
 
 /// A site agent could not be started, or ended by itself.
 #[derive(Debug, thiserror::Error)]
@@ -89,6 +91,8 @@ pub(super) struct Agents {
     pub(super) has_pairs: bool,
     /// The seed of the run.
     pub(super) seed: u64,
+    /// Whether the federation goes on after the run.
+    pub(super) is_kept: bool,
 }
 
 /// Agents that run.
@@ -268,7 +272,9 @@ impl Agents {
     /// Rules that the simulation opens, for the policy file does not set them.
     fn opened(&self) -> impl Iterator<Item = &'static str> {
         let given = self.policy.as_deref().unwrap_or_default();
-        OPENED.into_iter().filter(move |key| !has_key(given, key))
+        let later = OPENED_LATER.into_iter().filter(|_| self.is_kept);
+        let all = OPENED.into_iter().chain(later);
+        all.filter(move |key| !has_key(given, key))
     }
 
     fn config(&self, site: &SiteName, data: &Path) -> String {
@@ -390,7 +396,7 @@ fn has_key(text: &str, key: &str) -> bool {
 }
 
 /// A path as a TOML string.
-fn quoted(path: &Path) -> String {
+pub(super) fn quoted(path: &Path) -> String {
     let text = path
         .to_string_lossy()
         .replace('\\', "\\\\")

@@ -5,12 +5,12 @@ use super::agents;
 use super::plan::Plan;
 use crate::driver;
 use crate::operator::fresh_token;
-use crate::signals::StopSignals;
 use protocol::failure::{Code, Failure};
 use protocol::name::OperatorName;
 use protocol::result::RunResult;
 use protocol::study::Study;
 use report::Watching;
+use service::signals::Signals;
 use tokio::sync::{mpsc, oneshot};
 use wire::{Incoming, OperatorCall, Signer};
 
@@ -19,7 +19,7 @@ pub(super) struct Desk<'d> {
     pub(super) operator: &'d (OperatorName, Signer),
     pub(super) calls: &'d mpsc::Sender<Incoming>,
     pub(super) agents: agents::Running,
-    pub(super) signals: &'d mut StopSignals,
+    pub(super) signals: &'d mut Signals,
 }
 
 impl Desk<'_> {
@@ -57,7 +57,7 @@ impl Desk<'_> {
             tokio::select! {
                 changed = progress.changed() => changed.map_err(|_| stopped())?,
                 exit = self.agents.exited() => self.agents.judge(&exit)?,
-                () = self.signals.next() => cancel().await?,
+                _ = self.signals.next() => cancel().await?,
             }
         }
         watching.finish();

@@ -12,6 +12,11 @@ use std::path::{Path, PathBuf};
 /// The job that runs on synthetic patients.
 const DEMO_JOB: &str = include_str!("../../../deploy/jobs/demo.toml");
 
+/// Its name.
+pub(super) const DEMO_NAME: &str = "demo";
+/// Methods that ask by what a run learned, once it has.
+const ASKED_LATER: [&str; 2] = ["neighbours", "cluster"];
+
 /// Everything that a simulation needs, checked before anything is started.
 pub(super) struct Plan {
     /// The job without its study.
@@ -27,6 +32,8 @@ pub(super) struct Plan {
     /// The column of the patients' identifiers, where it is named.
     patient: Option<String>,
     pub(super) out: PathBuf,
+    /// Whether the federation goes on after the run.
+    pub(super) is_kept: bool,
 }
 
 impl Plan {
@@ -38,11 +45,11 @@ impl Plan {
         study(&self.draft, certificate)
     }
 
-    /// The column of the patients' identifiers: judged pairs need one.
+    /// The column of the patients' identifiers: judged pairs need one, and whoever asks for one of the synthetic patients later.
     pub(super) fn patient(&self) -> Option<String> {
-        let usual = self.job.judgements.as_ref();
-        let usual = || usual.map(|_| "patient".to_owned());
-        self.patient.clone().or_else(usual)
+        let has_column = self.job.judgements.is_some() || (self.is_kept && self.data.is_none());
+        let usual = has_column.then(|| "patient".to_owned());
+        self.patient.clone().or(usual)
     }
 }
 
@@ -80,7 +87,12 @@ pub(super) fn plan(arguments: &Simulate) -> Result<Plan, SimulateError> {
             (text, read(&path)?)
         }
         (Some(_), None) | (None, _) => {
-            of_job(&Job::parse(&text).map_err(problems)?, agents::OPERATOR)?
+            let job = Job::parse(&text).map_err(problems)?;
+            let asked_later = match arguments.keep {
+                true => &ASKED_LATER[..],
+                false => &[],
+            };
+            of_job(&job, agents::OPERATOR, asked_later)?
         }
     };
     let joined = study(&draft, |party| Some(nobody(party)))?.join(&own);
@@ -97,14 +109,18 @@ pub(super) fn plan(arguments: &Simulate) -> Result<Plan, SimulateError> {
         policy: arguments.policy.as_deref().map(read).transpose()?,
         site_agent: agents::program(arguments.site_agent.as_deref())?,
         data: arguments.data.clone(),
-        out: arguments
-            .out
-            .clone()
-            .unwrap_or_else(|| PathBuf::from(format!("kindred-{}", job.name))),
+        out: out(arguments, &job.name),
         own,
         draft,
         job,
+        is_kept: arguments.keep,
     })
+}
+
+/// The folder of the results of a job.
+pub(super) fn out(arguments: &Simulate, job: &str) -> PathBuf {
+    let usual = || PathBuf::from(format!("kindred-{job}"));
+    arguments.out.clone().unwrap_or_else(usual)
 }
 
 /// The file of every site, all absent ones at once.

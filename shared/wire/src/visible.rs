@@ -14,18 +14,40 @@ pub(crate) fn lines(text: String) -> String {
 }
 
 fn shown(text: String, stays: impl Fn(char) -> bool) -> String {
+    written(text, stays, |letter, shown| {
+        shown.extend(letter.escape_default())
+    })
+}
+
+/// The text with each hidden letter that does not stay written out.
+fn written(
+    text: String,
+    stays: impl Fn(char) -> bool,
+    write_out: impl Fn(char, &mut String),
+) -> String {
     if !text.contains(|letter| is_hidden(letter) && !stays(letter)) {
         return text;
     }
     let mut shown = String::with_capacity(text.len() + 16);
     for letter in text.chars() {
         if is_hidden(letter) && !stays(letter) {
-            shown.extend(letter.escape_default());
+            write_out(letter, &mut shown);
         } else {
             shown.push(letter);
         }
     }
     shown
+}
+
+/// A line of JSON, which stays one: what is hidden is all below 65,536.
+fn json_line(text: String) -> String {
+    written(
+        text,
+        |_| false,
+        |letter, shown| {
+            shown.push_str(&format!("\\u{:04x}", u32::from(letter)));
+        },
+    )
 }
 
 /// C0, DEL and C1, separators of lines and paragraphs, and what turns the direction of writing.
@@ -34,13 +56,22 @@ fn is_hidden(letter: char) -> bool {
 }
 
 /// The log of a program, on standard error: what is written at once is one line.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct LogLine;
+#[derive(Debug, Clone, Copy)]
+pub enum LogLine {
+    /// For people.
+    Text,
+    /// For machines: a JSON object.
+    Json,
+}
 
 impl Write for LogLine {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
-        let mut shown = line(text.strip_suffix('\n').unwrap_or(&text).to_owned());
+        let text = text.strip_suffix('\n').unwrap_or(&text).to_owned();
+        let mut shown = match self {
+            Self::Text => line(text),
+            Self::Json => json_line(text),
+        };
         shown.push('\n');
         // Where nobody reads the log any more, the program goes on.
         let _ = io::stderr().lock().write_all(shown.as_bytes());
@@ -64,5 +95,9 @@ mod tests {
         assert_eq!(line(text.clone()), wanted);
         assert_eq!(lines(text), wanted.replace("\\n", "\n"));
         assert_eq!(line("plain".to_owned()), "plain");
+        assert_eq!(
+            json_line("{\"a\":\"\u{202e}\"}".to_owned()),
+            "{\"a\":\"\\u202e\"}"
+        );
     }
 }

@@ -15,6 +15,7 @@ pub use source::{
 use privacy::Policy;
 use protocol::document::{self, DocumentErrors, Section};
 use protocol::name::SiteName;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use wire::{Address, ClientTls, CredentialFiles, Dial, TlsError, Warrants};
 
@@ -37,6 +38,8 @@ pub struct SiteConfig {
     pub revoked: Option<PathBuf>,
     /// The way out, where the site has no direct one.
     pub proxy: Option<Proxy>,
+    /// Where `/health` and `/metrics` answer, on loopback.
+    pub status: Option<SocketAddr>,
     /// Folder of local results and of the journal.
     pub folder: PathBuf,
     /// Bytes of the copies of all runs together, at most: of more the oldest go.
@@ -126,6 +129,7 @@ impl SiteConfig {
                 Some((files, revoked.map(|path| folder.join(path))))
             });
             let proxy = root.table("proxy", |section| proxy(section, folder));
+            let status = service::status::address(root);
             let results = path(root, "folder", folder);
             let transcripts = root.count(
                 "transcripts_megabytes_max",
@@ -141,6 +145,7 @@ impl SiteConfig {
                 tls,
                 revoked,
                 proxy,
+                status,
                 folder: results?,
                 transcripts_bytes_max: transcripts << 20,
                 source: source?,

@@ -1,6 +1,8 @@
 //! Carries out what `protocol::site` decides: one stream to the coordinator, one worker thread.
 
 use super::orders::{self, ORDERS_MAX, Order, Orders};
+use super::pauses::Pauses;
+pub use super::seen::Seen;
 use super::worker::Worker;
 use crate::books::chain::ChainError;
 use crate::config::SiteConfig;
@@ -12,6 +14,7 @@ use protocol::site::{Action, Event, Site};
 use protocol::study::SignedApproval;
 use protocol::time::Timestamp;
 use report::moment;
+use service::supervisor;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -20,12 +23,6 @@ use wire::{ConnectionError, CoordinatorReceiver, CoordinatorSender, Dial, Remedy
 
 /// The agent's version, as the coordinator receives it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// The first and the longest pause after a fault of the network.
-const SOON: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(5)];
-/// The first and the longest pause after a refusal that most likely only a person ends.
-const LATER: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(60)];
-/// The pause after another holder of the certificate took this agent's place.
-const REPLACED_PAUSE: Duration = Duration::from_secs(30);
 /// How long the conversation waits where the worker's queue is full.
 const FULL_PAUSE: Duration = Duration::from_millis(5);
 /// How long an agent that stops waits for the coordinator to take its leave.
@@ -61,15 +58,17 @@ pub enum AgentError {
 /// What the worker says: an answer, which is in the journal, or why nothing may be sent.
 type Computed = Result<Reply<Sealed>, ChainError>;
 
-/// Attends the coordinator until `stop` is ready, dialling again whenever the stream is lost.
+/// Attends the coordinator until `next` is ready, dialling again whenever the stream is lost. Gives what comes next; where that is something,
+/// the worker has ended, and whatever it had begun is in the books.
 ///
 /// # Errors
 /// [`AgentError`] where dialling again cannot help.
-pub async fn serve(
+pub async fn serve<T>(
     config: SiteConfig,
     dial: Dial,
-    stop: impl Future<Output = ()>,
-) -> Result<(), AgentError> {
+    seen: &Seen,
+    next: impl Future<Output = Option<T>>,
+) -> Result<Option<T>, AgentError> {
     let coordinator = config.coordinator.to_string();
     if let Err(source) = dial.tls.check_site(&config.site) {
         return Err(AgentError::Refused {
@@ -79,27 +78,36 @@ pub async fn serve(
     }
     let mut worker = Worker::open(config.clone(), now())?;
     let approvals = Approvals::new(&config);
-    let (mut desk, panicked) = start_worker(approvals, move |order| {
+    let (mut desk, mut ended) = start_worker(approvals, move |order| {
         carry_out(&mut worker, &config, order)
     });
     let (stopping, stopped) = watch::channel(());
-    let mut attending = std::pin::pin!(attend(&coordinator, &dial, &mut desk, stopped));
-    tokio::select! {
-        () = stop => {},
-        _ = panicked => return Err(AgentError::Worker),
-        attended = &mut attending => return attended,
+    supervisor::ready();
+    let next = {
+        let attending = attend((&coordinator, &dial), seen, &mut desk, stopped);
+        let mut attending = std::pin::pin!(attending);
+        let next = tokio::select! {
+            next = next => next,
+            _ = &mut ended => return Err(AgentError::Worker),
+            attended = &mut attending => return attended.map(|()| None),
+        };
+        drop(stopping);
+        // Whoever does not answer in time is left all the same.
+        let _ = tokio::time::timeout(LEAVE_TIMEOUT, attending).await;
+        next
+    };
+    drop(desk);
+    if next.is_some() {
+        // Two workers at once would write one journal.
+        let _ = ended.await;
     }
-    tracing::info!("stopping, as asked");
-    drop(stopping);
-    // Whoever does not answer in time is left all the same.
-    let _ = tokio::time::timeout(LEAVE_TIMEOUT, attending).await;
-    Ok(())
+    Ok(next)
 }
 
 /// Attends until `stopped` says so, and then leaves in good order; an error is why it cannot attend.
 async fn attend(
-    coordinator: &str,
-    dial: &Dial,
+    (coordinator, dial): (&str, &Dial),
+    seen: &Seen,
     desk: &mut Desk,
     mut stopped: watch::Receiver<()>,
 ) -> Result<(), AgentError> {
@@ -115,7 +123,8 @@ async fn attend(
             Ok((sender, receiver)) => {
                 (has_joined, pauses) = (true, Pauses::default());
                 tracing::info!(%coordinator, "joined the coordinator");
-                match converse(&mut site, sender, receiver, desk, &mut stopped).await {
+                seen.joined();
+                match converse(&mut site, (sender, receiver), seen, desk, &mut stopped).await {
                     Ended::Lost(error) => error,
                     Ended::Books(error) => return Err(AgentError::Books(error)),
                     Ended::Worker => return Err(AgentError::Worker),
@@ -125,6 +134,7 @@ async fn attend(
             Err(error) => error,
         };
         let remedy = error.remedy();
+        seen.lost(error.code());
         // Whoever stands between could show a wrong certificate: only before the first success does it tell that the
         // configuration is wrong, and then a person should hear of it at once.
         if remedy == Remedy::Person && !has_joined {
@@ -154,34 +164,6 @@ async fn attend(
     }
 }
 
-/// How long to wait, by what may help.
-struct Pauses {
-    soon: Duration,
-    later: Duration,
-}
-
-impl Default for Pauses {
-    fn default() -> Self {
-        Self {
-            soon: SOON[0],
-            later: LATER[0],
-        }
-    }
-}
-
-impl Pauses {
-    fn next(&mut self, remedy: Remedy) -> Duration {
-        let (pause, longest) = match remedy {
-            Remedy::Replaced => return REPLACED_PAUSE,
-            Remedy::Soon => (&mut self.soon, SOON[1]),
-            Remedy::Later | Remedy::Person => (&mut self.later, LATER[1]),
-        };
-        let next = *pause;
-        *pause = (next * 2).min(longest);
-        next
-    }
-}
-
 /// Why a conversation ended.
 enum Ended {
     Lost(ConnectionError),
@@ -192,8 +174,8 @@ enum Ended {
 
 async fn converse(
     site: &mut Site<Sealed>,
-    sender: CoordinatorSender,
-    mut receiver: CoordinatorReceiver,
+    (sender, mut receiver): (CoordinatorSender, CoordinatorReceiver),
+    seen: &Seen,
     desk: &mut Desk,
     stopped: &mut watch::Receiver<()>,
 ) -> Ended {
@@ -219,7 +201,10 @@ async fn converse(
                 Err(error) => return Ended::Lost(error),
             },
             computed = desk.computed.recv() => match computed {
-                Some(Ok(reply)) => Event::Computed(reply),
+                Some(Ok(reply)) => {
+                    seen.answered();
+                    Event::Computed(reply)
+                }
                 Some(Err(error)) => return Ended::Books(error),
                 None => return Ended::Worker,
             },
@@ -304,11 +289,11 @@ impl Approvals {
     }
 }
 
-/// Reading and solving block, so they have a thread of their own. The second value is ready once the thread has
-/// panicked: an agent without a worker would be connected and mute.
+/// Reading and solving block, so they have a thread of their own. The second value is ready once the thread has ended and let go of all it
+/// held: before its orders do only by a panic, and an agent without a worker would be connected and mute.
 fn start_worker(
     approvals: Approvals,
-    mut carry_out: impl FnMut(Order) -> Option<Computed> + Send + 'static,
+    carry_out: impl FnMut(Order) -> Option<Computed> + Send + 'static,
 ) -> (Desk, oneshot::Receiver<()>) {
     let (orders, inbox) = orders::orders();
     let (outbox, computed) = mpsc::channel(COMPUTED_MAX);
@@ -316,6 +301,7 @@ fn start_worker(
     std::thread::spawn(move || {
         // Dropped with this thread's stack, in whatever way it ends.
         let _alive: oneshot::Sender<()> = alive;
+        let mut carry_out = carry_out;
         while let Some(order) = inbox.next() {
             if let Some(computed) = carry_out(order)
                 && outbox.blocking_send(computed).is_err()
@@ -475,21 +461,5 @@ mod tests {
         let noticed = tokio::time::timeout(Duration::from_millis(200), panicked).await;
         assert!(noticed.is_err());
         drop(desk);
-    }
-
-    #[test]
-    fn pauses_grow_to_their_limits_and_a_replaced_agent_waits_long() {
-        let mut pauses = Pauses::default();
-        let all = |pauses: &mut Pauses, remedy| -> Vec<u128> {
-            let next = |_| pauses.next(remedy).as_millis();
-            (0..7).map(next).collect()
-        };
-        assert_eq!(
-            all(&mut pauses, Remedy::Soon),
-            [200, 400, 800, 1_600, 3_200, 5_000, 5_000]
-        );
-        let later = [5_000, 10_000, 20_000, 40_000, 60_000, 60_000, 60_000];
-        assert_eq!(all(&mut pauses, Remedy::Person), later);
-        assert_eq!(all(&mut pauses, Remedy::Replaced), [30_000; 7]);
     }
 }

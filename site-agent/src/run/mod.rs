@@ -8,6 +8,8 @@ mod follower;
 pub mod local;
 pub mod orders;
 mod page;
+mod pauses;
+mod seen;
 pub mod stop;
 mod summing;
 pub mod worker;

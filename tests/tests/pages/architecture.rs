@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Our crates and what of ours each of them depends on.
-const EDGES: [(&str, &[&str]); 9] = [
-    ("coordinator", &["protocol", "report", "wire"]),
+const EDGES: [(&str, &[&str]); 10] = [
+    ("coordinator", &["protocol", "report", "service", "wire"]),
     ("kindred-experiments", &["similarity"]),
     (
         "kindred-tests",
@@ -18,10 +18,18 @@ const EDGES: [(&str, &[&str]); 9] = [
     ("privacy", &[]),
     ("protocol", &["privacy", "similarity"]),
     ("report", &["protocol"]),
+    ("service", &["protocol", "wire"]),
     ("similarity", &[]),
     (
         "site-agent",
-        &["privacy", "protocol", "report", "similarity", "wire"],
+        &[
+            "privacy",
+            "protocol",
+            "report",
+            "service",
+            "similarity",
+            "wire",
+        ],
     ),
     ("wire", &["privacy", "protocol"]),
 ];

@@ -27,6 +27,7 @@ mod recovery;
 mod regression;
 mod report_pages;
 mod ridges;
+mod service;
 mod speaking;
 mod studies;
 mod sums;

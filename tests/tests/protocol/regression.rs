@@ -391,7 +391,7 @@ fn sums_that_no_patients_have_end_the_run() {
             ("site-1: ".to_owned(), Code::Protocol),
         ),
     ];
-    let (own, study) = of_job(&Job::parse(&text).unwrap(), "researcher").unwrap();
+    let (own, study) = of_job(&Job::parse(&text).unwrap(), "researcher", &[]).unwrap();
     let of_study = Study::parse(&by_nobody(&study)).unwrap().join(&own);
     let all = lies.iter().map(|lie| (lie, &text));
     for ((lie, (named, code)), text) in all.chain([(&lies[0], &of_study)]) {
@@ -431,7 +431,7 @@ fn a_run_with_more_patients_than_hospitals_have_approved_is_void() {
         sites: 3,
         selection: "none",
     });
-    let (own, study) = of_job(&Job::parse(&text).unwrap(), "researcher").unwrap();
+    let (own, study) = of_job(&Job::parse(&text).unwrap(), "researcher", &[]).unwrap();
     let of_study = Study::parse(&by_nobody(&study)).unwrap().join(&own);
     // The sites have 48, 56 and 64 patients: 168 in all.
     for (approved, is_void) in [(48, false), (47, true)] {

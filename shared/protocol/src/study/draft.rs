@@ -136,11 +136,12 @@ fn parties(text: &str, root: &Value<'_>, key: &'static str) -> Result<Parties, D
     }
 }
 
-/// A job that has its hospitals, its outcome and its features in itself, as a study without certificates and a job of it.
+/// A job that has its hospitals, its outcome and its features in itself, as a study without certificates and a job of it. The study allows its
+/// method, and `more`.
 ///
 /// # Errors
 /// [`DraftError::Form`] where its text cannot be parted.
-pub fn of_job(job: &Job, operator: &str) -> Result<(String, String), DraftError> {
+pub fn of_job(job: &Job, operator: &str, more: &[&str]) -> Result<(String, String), DraftError> {
     let root = toml_span::parse(&job.text).map_err(|_| DraftError::Form)?;
     let sites = parties(&job.text, &root, "sites").map_err(|_| DraftError::Form)?;
     let mut rest = job.text.clone();
@@ -173,7 +174,9 @@ pub fn of_job(job: &Job, operator: &str) -> Result<(String, String), DraftError>
         to.push_str(line);
         to.push('\n');
     }
-    let (name, method) = (&job.name, job.method.name());
+    let name = &job.name;
+    let mut methods = vec![job.method.name()];
+    methods.extend(more.iter().filter(|more| **more != job.method.name()));
     let own = format!("{own}study = {name:?}\noutcome = \"outcome\"\n{settings}");
     let hospitals: Vec<&str> = job.sites.iter().map(|site| site.as_str()).collect();
     let limits = limits(job);
@@ -187,7 +190,7 @@ pub fn of_job(job: &Job, operator: &str) -> Result<(String, String), DraftError>
     }
     let study = format!(
         "name = {name:?}\ntitle = \"The patients of the job {name}\"\npurpose = \"A trial on one machine\"\nuntil = \"9999-12-31\"\n\
-         methods = [{method:?}]\nlimits = {{ {limits} }}\noperators = [{operator:?}]\nhospitals = {hospitals:?}\n{head}\n{study}"
+         methods = {methods:?}\nlimits = {{ {limits} }}\noperators = [{operator:?}]\nhospitals = {hospitals:?}\n{head}\n{study}"
     );
     match is_same(job, &own, &study) {
         true => Ok((own, study)),
@@ -254,7 +257,7 @@ mod tests {
     #[test]
     fn a_job_is_parted_into_a_study_and_a_job_of_it() {
         let job = Job::parse(JOB).unwrap();
-        let (own, study) = of_job(&job, "simulation").unwrap();
+        let (own, study) = of_job(&job, "simulation", &[]).unwrap();
         assert!(!own.contains("sites") && own.contains("seed = 3") && own.contains("rank = 1"));
         assert!(
             study.contains("women")

@@ -35,7 +35,7 @@ pub struct ServerTls {
     pub(crate) serials: BTreeSet<Serial>,
     files: CredentialFiles,
     revoked: Option<PathBuf>,
-    seen: Option<Seen>,
+    seen: Vec<Option<Seen>>,
     pub(crate) warrants: Warrants,
 }
 
@@ -71,7 +71,7 @@ impl ServerTls {
         self.warrants.clone()
     }
 
-    /// As [`ServerTls::load`], with a list of revoked certificates, which the port reads again when it changes.
+    /// As [`ServerTls::load`], with a list of revoked certificates. The port reads all files again when one of them changes.
     ///
     /// # Errors
     /// [`TlsError`] names the file.
@@ -81,7 +81,7 @@ impl ServerTls {
 
     fn load_with(files: &CredentialFiles, revoked: Option<&Path>) -> Result<Self, TlsError> {
         let unusable = |error: String| unusable(&files.certificate, error);
-        let seen = revoked.and_then(seen);
+        let seen = seen(files, revoked);
         let list = revoked
             .map(revocation_list)
             .transpose()?
@@ -109,21 +109,18 @@ impl ServerTls {
         })
     }
 
-    /// Reads the files again where the list of revoked certificates has changed; gives whether it has. A list that
-    /// cannot be used leaves all as it was.
+    /// Reads the files again where one of them has changed; gives whether it has. Files that cannot be used together leave all as it was.
     pub(crate) fn reread(&mut self) -> bool {
-        let Some(revoked) = &self.revoked else {
-            return false;
-        };
-        let now = seen(revoked);
+        let revoked = self.revoked.as_deref();
+        let now = seen(&self.files, revoked);
         if now == self.seen {
             return false;
         }
-        match Self::load_with(&self.files, Some(revoked)) {
+        match Self::load_with(&self.files, revoked) {
             Ok(read) => {
                 tracing::info!(
-                    certificates = read.serials.len(),
-                    "read the list of revoked certificates again"
+                    revoked = read.serials.len(),
+                    "read the certificates and the list of revoked ones again"
                 );
                 // Whoever judges signatures by them goes on with the new list.
                 self.warrants.renew(&read.warrants);
@@ -132,7 +129,7 @@ impl ServerTls {
                 true
             }
             Err(error) => {
-                tracing::error!(%error, "the list of revoked certificates cannot be read again; the one before stays");
+                tracing::error!(%error, "certificates or the list of revoked ones cannot be read again; those before stay");
                 self.seen = now;
                 false
             }
@@ -229,10 +226,14 @@ pub fn database_tls(authorities: Option<&Path>) -> Result<ClientConfig, TlsError
     Ok(config)
 }
 
-fn seen(path: &Path) -> Option<Seen> {
-    let metadata = std::fs::metadata(path).ok()?;
-    Some(Seen {
-        modified: metadata.modified().ok(),
-        length: metadata.len(),
-    })
+fn seen(files: &CredentialFiles, revoked: Option<&Path>) -> Vec<Option<Seen>> {
+    let own = [&files.certificate, &files.key, &files.authority].map(PathBuf::as_path);
+    let seen = |path: &Path| {
+        let metadata = std::fs::metadata(path).ok()?;
+        Some(Seen {
+            modified: metadata.modified().ok(),
+            length: metadata.len(),
+        })
+    };
+    own.into_iter().chain(revoked).map(seen).collect()
 }
