@@ -28,6 +28,8 @@ pub enum Command {
     Simulate(Simulate),
     /// Wait for sites and operators
     Serve(Serve),
+    /// Look at all that the coordinator needs, from its configuration to its port, and say how to mend it
+    Doctor(Doctor),
     /// Draft and propose studies, see where they stand, and fetch their cards
     #[command(subcommand)]
     Study(Study),
@@ -90,6 +92,17 @@ pub struct Serve {
     /// Stop when standard input closes
     #[arg(long)]
     pub until_stdin_closes: bool,
+}
+
+/// `doctor`.
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// The coordinator's configuration
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// Print JSON, for machines
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `job`.
@@ -278,8 +291,12 @@ pub enum Certificates {
     Init(Init),
     /// Issue one certificate; earlier ones stay valid
     Issue(Issue),
+    /// Issue a certificate anew for the same key, so that open studies still know its holder
+    Renew(Issue),
     /// Revoke a certificate: writes the list of revoked certificates for the coordinator
     Revoke(Revoke),
+    /// List all certificates, with the days that each is still valid
+    List(CertificatesList),
 }
 
 /// `certificates init`.
@@ -293,6 +310,17 @@ pub struct Init {
     pub days: u32,
 }
 
+/// `certificates list`.
+#[derive(Debug, Args)]
+pub struct CertificatesList {
+    /// Folder of the authority and of all certificates
+    #[arg(long, value_name = "DIR")]
+    pub folder: PathBuf,
+    /// Print JSON, for machines
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// `certificates issue`.
 #[derive(Debug, Args)]
 pub struct Issue {
@@ -302,7 +330,7 @@ pub struct Issue {
     /// The holder of the certificate
     #[command(flatten)]
     pub party: Party,
-    /// Names and addresses of the coordinator, separated by commas
+    /// Names and addresses of the coordinator, separated by commas; a renewed certificate has the old one's unless others are named
     #[arg(
         long,
         value_name = "HOST",

@@ -38,6 +38,13 @@ pub enum FolderError {
 }
 
 impl Folder {
+    /// Whether a coordinator runs on it.
+    #[must_use]
+    pub fn is_in_use(path: &Path) -> bool {
+        let lock = File::open(path.join(LOCK));
+        lock.is_ok_and(|lock| matches!(lock.try_lock(), Err(TryLockError::WouldBlock)))
+    }
+
     /// Makes the folder where there is none, closes it to others, and holds it until it is dropped.
     ///
     /// # Errors

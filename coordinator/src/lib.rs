@@ -1,8 +1,10 @@
 //! The coordinator: carries out what `protocol::run` decides, for sites and operators.
 
+pub mod certificates;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod doctor;
 pub mod driver;
 pub mod exit;
 pub mod folder;

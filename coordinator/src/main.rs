@@ -1,10 +1,11 @@
 //! `kindred-coordinator`.
 
 use clap::Parser;
-use coordinator::cli::{Certificates, Cli, Command, Issue, Job, Revoked, RunAndOut, Study};
+use coordinator::certificates::IssuedCertificates;
+use coordinator::cli::{Certificates, Cli, Command, Issue, Job, Party, Revoked, RunAndOut, Study};
 use coordinator::exit::{Ended, Exit, UsageError};
 use coordinator::operator::{self, Asked, Watched};
-use coordinator::{serve, simulate};
+use coordinator::{doctor, serve, simulate};
 use protocol::name::RunId;
 use protocol::progress::Ending;
 use protocol::result::RunResult;
@@ -23,9 +24,11 @@ fn main() -> ExitCode {
     // A simulation speaks by its progress; a server by its log.
     let (format, level) = match &cli.command {
         Command::Serve(serve) => (serve.log_format, LevelFilter::INFO),
-        Command::Simulate(_) | Command::Study(_) | Command::Job(_) | Command::Certificates(_) => {
-            (LogFormat::Text, LevelFilter::ERROR)
-        }
+        Command::Simulate(_)
+        | Command::Doctor(_)
+        | Command::Study(_)
+        | Command::Job(_)
+        | Command::Certificates(_) => (LogFormat::Text, LevelFilter::ERROR),
     };
     log::begin(format, level);
     let runtime = match tokio::runtime::Runtime::new() {
@@ -66,6 +69,14 @@ async fn run(command: Command) -> Result<Exit, Ended> {
             serve::serve(&arguments).await?;
             Ok(Exit::Done)
         }
+        Command::Doctor(arguments) => {
+            let checkup = doctor::examine(&arguments.config);
+            say(checkup.shown(arguments.json))?;
+            Ok(match checkup.is_well() {
+                true => Exit::Done,
+                false => Exit::Failed,
+            })
+        }
         Command::Study(study) => run_study(study).await,
         Command::Job(job) => run_job(job).await,
         Command::Certificates(Certificates::Init(arguments)) => {
@@ -76,7 +87,15 @@ async fn run(command: Command) -> Result<Exit, Ended> {
             Ok(Exit::Done)
         }
         Command::Certificates(Certificates::Issue(arguments)) => {
-            let (role, name) = party(&arguments)?;
+            let (role, name) = party(&arguments);
+            if let Role::Coordinator { hosts } = &role
+                && hosts.is_empty()
+            {
+                return Err(UsageError(format!(
+                    "found no --hosts for {name}, wanted the names by which it is reached"
+                ))
+                .into());
+            }
             let validity = Validity::days(arguments.days);
             let files = certificates::issue(&arguments.folder, &role, name, validity)?;
             for path in [&files.certificate, &files.key, &files.authority] {
@@ -86,6 +105,20 @@ async fn run(command: Command) -> Result<Exit, Ended> {
             if print_expiry(&files.certificate)? < day(validity.until) {
                 remark("note: it would outlive its authority, and ends with it");
             }
+            Ok(Exit::Done)
+        }
+        Command::Certificates(Certificates::Renew(arguments)) => {
+            let (role, name) = party(&arguments);
+            let validity = Validity::days(arguments.days);
+            let files = certificates::renew(&arguments.folder, &role, name, validity)?;
+            say(files.certificate.display())?;
+            print_expiry(&files.certificate)?;
+            Ok(Exit::Done)
+        }
+        Command::Certificates(Certificates::List(arguments)) => {
+            let issued = certificates::list(&arguments.folder)?;
+            let issued = IssuedCertificates::new(&issued, SystemTime::now());
+            say(issued.shown(arguments.json))?;
             Ok(Exit::Done)
         }
         Command::Certificates(Certificates::Revoke(arguments)) => {
@@ -218,23 +251,21 @@ fn day(moment: SystemTime) -> Date {
     OffsetDateTime::from(moment).date()
 }
 
-fn party(arguments: &Issue) -> Result<(Role, &str), UsageError> {
-    let party = &arguments.party;
-    match (&party.site, &party.operator, &party.coordinator) {
-        (Some(name), _, _) => Ok((Role::Site, name)),
-        (_, Some(name), _) => Ok((Role::Operator, name)),
-        (_, _, Some(name)) if arguments.hosts.is_empty() => Err(UsageError(format!(
-            "found no --hosts for {name}, wanted the names by which it is reached"
-        ))),
-        (_, _, Some(name)) => Ok((
-            Role::Coordinator {
-                hosts: arguments.hosts.clone(),
-            },
-            name,
-        )),
-        _ => Err(UsageError(
-            "found no party, wanted --site, --operator or --coordinator".to_owned(),
-        )),
+fn party(arguments: &Issue) -> (Role, &str) {
+    let Party {
+        site,
+        operator,
+        coordinator,
+    } = &arguments.party;
+    match (site, operator) {
+        (Some(name), _) => (Role::Site, name),
+        (None, Some(name)) => (Role::Operator, name),
+        (None, None) => {
+            let hosts = arguments.hosts.clone();
+            // One of the three is named, or the command line is none.
+            let name = coordinator.as_deref().unwrap_or_default();
+            (Role::Coordinator { hosts }, name)
+        }
     }
 }
 

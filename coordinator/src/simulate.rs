@@ -35,7 +35,7 @@ use wire::{CredentialFiles, Incoming, ListenError, ServeError, ServerTls, Signer
 /// Calls that wait for the driver.
 const CALLS_MAX: usize = 16;
 /// How long the throw-away certificates are valid.
-const DAYS: u32 = 7;
+const DAYS: u32 = 60;
 
 /// A simulation that could not be run.
 #[derive(Debug, thiserror::Error)]

@@ -26,6 +26,8 @@ pub struct Cli {
 pub enum Command {
     /// Join the coordinator, and answer the runs that the policy allows
     Serve(Serve),
+    /// Look at all that the agent needs, from its configuration to its data, and say how to mend it
+    Doctor(Doctor),
     /// Run a job on one cohort, without a coordinator; nothing leaves
     Local(Local),
     /// Find the most similar patients of this site; nothing leaves
@@ -66,6 +68,17 @@ pub struct Serve {
     /// Stop when standard input closes, so that no agent outlives the program that started it
     #[arg(long)]
     pub until_stdin_closes: bool,
+}
+
+/// `doctor`.
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// The site's configuration
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// Print JSON, for machines
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `local`.

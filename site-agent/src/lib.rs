@@ -4,6 +4,7 @@ pub mod books;
 pub mod cases;
 pub mod cli;
 pub mod config;
+pub mod doctor;
 pub mod exit;
 pub mod explain;
 pub mod method;

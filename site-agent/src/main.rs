@@ -12,7 +12,8 @@ use service::supervisor;
 use site_agent::books::journal;
 use site_agent::books::ledger::{self, KEY_NAME};
 use site_agent::cli::{
-    Cli, Command, Data, Journal, JournalVerify, Policy, PolicyExplain, Serve, Study, StudyFile,
+    Cli, Command, Data, Doctor, Journal, JournalVerify, Policy, PolicyExplain, Serve, Study,
+    StudyFile,
 };
 use site_agent::config::SiteConfig;
 use site_agent::exit::{Ended, Exit, UsageError};
@@ -22,7 +23,7 @@ use site_agent::run::{answers, audit};
 use site_agent::run::{driver, local};
 use site_agent::source::{DataCheck, Dictionary};
 use site_agent::studies::{Listing, Review};
-use site_agent::{cases, cli, source, studies, synthesise};
+use site_agent::{cases, cli, doctor, source, studies, synthesise};
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
@@ -37,7 +38,8 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let format = match &cli.command {
         Command::Serve(serve) => serve.log_format,
-        Command::Local(_)
+        Command::Doctor(_)
+        | Command::Local(_)
         | Command::Similar(_)
         | Command::Match(_)
         | Command::Cluster(_)
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<Exit, Ended> {
     match command {
         Command::Serve(arguments) => serve(&arguments),
+        Command::Doctor(arguments) => doctor(&arguments),
         Command::Local(arguments) => {
             let ran = local::run(&arguments)?;
             match &ran.result.ending {
@@ -276,6 +279,19 @@ fn write_dictionary(check: &DataCheck, named: Option<&Path>, config: &Path) -> R
         say(format_args!("  {sentence}"))?;
     }
     Ok(())
+}
+
+/// Prints what was found, and whether something must be mended.
+fn doctor(arguments: &Doctor) -> Result<Exit, Ended> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let checkup = runtime.block_on(doctor::examine(&arguments.config));
+    say(checkup.shown(arguments.json))?;
+    Ok(match checkup.is_well() {
+        true => Exit::Done,
+        false => Exit::Failed,
+    })
 }
 
 fn serve(arguments: &Serve) -> Result<Exit, Ended> {

@@ -10,9 +10,7 @@ use protocol::message::{ToSite, Waiting, Warrant};
 use protocol::name::{OperatorName, RunId, SiteName};
 use protocol::opening::Opening;
 use protocol::run::Event;
-use protocol::study::{
-    CertificateFingerprint, HospitalState, SignedApproval, Standing, Study, StudyName, StudyState,
-};
+use protocol::study::{HospitalState, SignedApproval, Standing, Study, StudyName, StudyState};
 use protocol::time::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -355,7 +353,7 @@ fn judge(
 ) -> Result<(), String> {
     let name = study.name.as_str();
     let signer = warrant.chain.first();
-    let signer = signer.map(|certificate| CertificateFingerprint::of(certificate));
+    let signer = signer.map(|certificate| wire::fingerprint_of_der(certificate));
     let mut operators = study.operators.iter();
     if !operators.any(|one| Some(&one.certificate) == signer.as_ref()) {
         return Err(format!(

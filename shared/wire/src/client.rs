@@ -10,6 +10,7 @@ use crate::encoding::values;
 use crate::generated as pb;
 use crate::identity::warrant::Signer;
 use crate::message::{progress, study, to_coordinator, to_site};
+use protocol::failure::Code;
 use protocol::message::{ToCoordinator, ToSite};
 use protocol::name::RunId;
 use protocol::progress::Progress;
@@ -118,6 +119,19 @@ pub async fn attend(
 pub struct OperatorClient {
     line: Line,
     signer: Signer,
+}
+
+/// Whether the coordinator can be reached and accepts the certificate, without attending it: an agent that runs is not disturbed.
+///
+/// # Errors
+/// [`ConnectionError`] says what stands between.
+pub async fn probe(dial: &Dial) -> Result<(), ConnectionError> {
+    match OperatorClient::connect(dial).await?.list().await {
+        Ok(_) => Ok(()),
+        // It has read the certificate, and a site is no operator.
+        Err(ConnectionError::Refused(failure)) if failure.code == Code::Role => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 impl OperatorClient {

@@ -25,7 +25,7 @@ mod server;
 mod visible;
 
 pub use client::{
-    CoordinatorReceiver, CoordinatorSender, OperatorClient, ProgressReceiver, attend,
+    CoordinatorReceiver, CoordinatorSender, OperatorClient, ProgressReceiver, attend, probe,
 };
 pub use connection::dial::{Address, AddressError, Dial, Proxy};
 pub use connection::failing::{ConnectionError, Remedy, SendError};
@@ -38,7 +38,9 @@ pub use encoding::{
     encode_to_site, encode_warrant,
 };
 pub use error::WireError;
-pub use identity::approval::{fingerprint, fingerprint_of, has_agreed, has_approved, has_vouched};
+pub use identity::approval::{
+    fingerprint, fingerprint_of, fingerprint_of_der, has_agreed, has_approved, has_vouched,
+};
 pub use identity::certificates::{self, CredentialFiles};
 pub use identity::credentials::TlsError;
 pub use identity::keys::{KeyError, Said, SiteKeys, run_digest};

@@ -154,7 +154,7 @@ fn judge_pinned(
 ) -> Result<(), Refusal> {
     let Some(pinned) = pinned else { return Ok(()) };
     let found = introduction.chain.first();
-    let found = found.map(|certificate| CertificateFingerprint::of(certificate));
+    let found = found.map(|certificate| wire::fingerprint_of_der(certificate));
     match found {
         Some(found) if found == *pinned => Ok(()),
         Some(found) => Err(refusal(

@@ -134,7 +134,7 @@ impl Worker {
                 .warrant
                 .chain
                 .first()
-                .map(|one| CertificateFingerprint::of(one)),
+                .map(|one| wire::fingerprint_of_der(one)),
             seed: Seed(seed),
             job,
             summing,

@@ -72,6 +72,16 @@ impl Budget {
     }
 }
 
+impl Budget {
+    /// Where the study stands and what is left of it, on a line.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let left = |line: &Line| format!("{} {}", line.left, line.limit);
+        let left: Vec<String> = self.limits.iter().map(left).collect();
+        format!("{}; left: {}", self.status, left.join(", "))
+    }
+}
+
 impl fmt::Display for Budget {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(

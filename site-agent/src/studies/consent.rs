@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use protocol::message::Warrant;
 use protocol::name::SiteName;
-use protocol::study::{CertificateFingerprint, Consent, Study};
+use protocol::study::{Consent, Study};
 use protocol::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -132,7 +132,7 @@ impl Given {
             .word
             .chain
             .first()
-            .map(|one| CertificateFingerprint::of(one));
+            .map(|one| wire::fingerprint_of_der(one));
         let found = signer.map_or_else(
             || "no certificate".to_owned(),
             |one| format!("a word by {one}"),

@@ -25,7 +25,7 @@ pub use ended::{close, leave};
 pub use renewed::Lots;
 pub use review::{Listing, Review};
 pub(crate) use run::OF_NO_STUDY;
-pub use run::{Frozen, approved, for_run};
+pub use run::{Frozen, approved, for_run, whole};
 
 use crate::books::chain::{ChainError, file_error, hexadecimal};
 use crate::books::ledger;

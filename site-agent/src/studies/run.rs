@@ -95,6 +95,27 @@ pub fn for_run(
         let text = "found a job by another certificate, wanted one of the study's operators";
         return Ok(refused(text));
     }
+    match lots(config, &known)? {
+        Ok(lots) => known.read(lots).map(Ok),
+        Err(refusal) => Ok(Err(refusal)),
+    }
+}
+
+/// Whether the frozen patients of a study are those that the site approved.
+///
+/// # Errors
+/// A [`ChainError`] where they are not; one of the study where it renews another that the site has not approved.
+pub fn whole(config: &SiteConfig, known: &Approved) -> Result<(), ChainError> {
+    let lots = lots(config, known)?.map_err(|_| ChainError::Study {
+        path: known.folder.display().to_string(),
+        found: "no approval of a study that this one renews",
+        wanted: "that of every one",
+    })?;
+    known.read(lots).map(drop)
+}
+
+/// Who is in which of the studies that this one renews.
+fn lots(config: &SiteConfig, known: &Approved) -> Result<Result<Lots, Refusal>, ChainError> {
     let folders = folders(&config.folder)?;
     let mut earlier = Vec::new();
     for name in &known.study.renews {
@@ -106,8 +127,7 @@ pub fn for_run(
         };
         earlier.push(open(folder, &config.site)?);
     }
-    let lots = Lots::new(&known, &earlier)?;
-    known.read(lots).map(Ok)
+    Lots::new(known, &earlier).map(Ok)
 }
 
 impl Frozen {

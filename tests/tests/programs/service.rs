@@ -3,11 +3,12 @@
 
 use crate::studies::{HEAD, PATIENTS};
 use kindred_tests::deployment::{Deployment, SITES, free_port, issue};
-use kindred_tests::programs::{Home, PATIENCE, Signal, coordinator, site_agent, until};
+use kindred_tests::programs::{Home, PATIENCE, Ran, Signal, coordinator, site_agent, until};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::net::UnixDatagram;
+use std::path::Path;
 use std::process::Stdio;
 
 /// What a status port answers.
@@ -216,6 +217,23 @@ fn a_kept_federation_goes_on_after_its_simulation_until_it_is_ended() {
     let again = ["simulate", "--keep", "--out", "out", "--force"];
     home.run(&program, &again)
         .must_fail(2, &["a federation is kept there"]);
+    // All is well at north; at south somebody has touched the journal.
+    let looked = |site: &str| {
+        let config = folder.join("sites").join(site).join("site.toml");
+        let arguments = ["doctor", "--config", config.to_str().unwrap()];
+        home.run(&site_agent(), &arguments)
+    };
+    let well = looked("north").must_succeed().stdout;
+    for wanted in ["entries, all as they were written", "study demo", "99 runs"] {
+        assert!(well.contains(wanted), "{well}");
+    }
+    let journal = folder.join("sites/south/journal.jsonl");
+    let known = fs::read_to_string(&journal).unwrap();
+    let touched = known.replacen("\"number\":2,", "\"number\":3,", 1);
+    assert_ne!(known, touched);
+    fs::write(&journal, touched).unwrap();
+    let touched = looked("south").must_fail(1, &[]).stdout;
+    assert!(touched.contains("PROBLEM  journal"), "{touched}");
     // Every command that was printed does what it says, the last one ends all.
     let said: Vec<String> = commands
         .iter()
@@ -240,4 +258,135 @@ fn a_kept_federation_goes_on_after_its_simulation_until_it_is_ended() {
     assert_eq!(home.processes(), Vec::<String>::new());
     home.run(&program, &["simulate", "--stop", "--out", "out"])
         .must_fail(2, &["found no federation"]);
+}
+
+/// What `doctor` says of a configuration.
+fn doctor(deployment: &Deployment, program: &Path, file: &str) -> Ran {
+    let arguments = ["doctor", "--config", file];
+    deployment.home.run(program, &arguments)
+}
+
+#[test]
+fn doctor_names_what_must_be_mended_and_disturbs_nobody() {
+    let mut deployment = Deployment::prepare();
+    let (site, centre) = (site_agent(), coordinator());
+    let status = doctor(&deployment, &centre, "coordinator.toml").must_succeed();
+    assert!(status.stdout.contains("is free"), "{}", status.stdout);
+    let unreachable = doctor(&deployment, &site, "north.toml").must_fail(1, &[]);
+    assert!(unreachable.stdout.contains("PROBLEM  coordinator"));
+    assert!(unreachable.stdout.contains("KDR-UNREACHABLE"));
+
+    deployment.start_coordinator();
+    deployment.start_agent("north");
+    deployment.agent("north").wait_for("joined the coordinator");
+    let well = doctor(&deployment, &site, "north.toml").must_succeed();
+    for wanted in ["accepts the certificate", "can be written", "0 to mend"] {
+        assert!(well.stdout.contains(wanted), "{}", well.stdout);
+    }
+    let well = doctor(&deployment, &centre, "coordinator.toml").must_succeed();
+    for wanted in ["where a coordinator runs", "is listened on"] {
+        assert!(well.stdout.contains(wanted), "{}", well.stdout);
+    }
+    // The agent that runs has kept its stream.
+    assert_eq!(
+        deployment
+            .coordinator_log()
+            .matches("a site joined")
+            .count(),
+        1
+    );
+
+    // A study that is proposed names a column that this hospital has not.
+    let text = format!("{HEAD}{PATIENTS}").replace("name = \"first_3\"", "name = \"blood\"");
+    crate::studies::draft(&deployment, &text, "other.study.toml").must_succeed();
+    crate::studies::study(&deployment, &["propose", "other.study.toml"]).must_succeed();
+    until("the proposal", PATIENCE, || {
+        let checked = doctor(&deployment, &site, "north.toml");
+        let found = checked.stdout.contains("PROBLEM  data for demo");
+        found.then(|| assert!(checked.stdout.contains("blood"), "{}", checked.stdout))
+    });
+
+    // Another site's certificate, and a file with a misspelt key.
+    let known = fs::read_to_string(deployment.home.join("north.toml")).unwrap();
+    let other = known.replace("site-north", "site-south");
+    deployment.home.write("other.toml", &other);
+    let other = doctor(&deployment, &site, "other.toml").must_fail(1, &[]);
+    assert!(
+        other.stdout.contains("PROBLEM  certificate"),
+        "{}",
+        other.stdout
+    );
+    let misspelt = known.replace("operators", "operaters");
+    deployment.home.write("misspelt.toml", &misspelt);
+    let arguments = ["doctor", "--json", "--config", "misspelt.toml"];
+    let json = deployment.home.run(&site, &arguments).must_fail(1, &[]);
+    let found: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(found["checks"][0]["status"], "problem");
+    assert!(
+        found["checks"][0]["found"]
+            .as_str()
+            .unwrap()
+            .contains("operaters")
+    );
+}
+
+#[test]
+fn a_renewed_certificate_keeps_its_holder_in_open_studies_and_a_new_one_does_not() {
+    let mut deployment = crate::hindered::open();
+    let certificates = deployment.home.join("certificates");
+    let read = |party: &str| fs::read(certificates.join(party).join("certificate.pem")).unwrap();
+    let fingerprint = |deployment: &Deployment, party: &str| {
+        wire::fingerprint(&deployment.credentials(party)).unwrap()
+    };
+    for (flag, name) in [
+        ("--operator", "researcher"),
+        ("--site", "north"),
+        ("--coordinator", "centre"),
+    ] {
+        let party = format!("{}-{name}", &flag[2..]);
+        let (before, known) = (read(&party), fingerprint(&deployment, &party));
+        issue(&deployment.home, &["renew", flag, name, "--days", "20"]);
+        assert_ne!(before, read(&party));
+        assert_eq!(known, fingerprint(&deployment, &party));
+    }
+    let list = ["certificates", "list", "--folder", "certificates"];
+    let listed = deployment.home.run(&coordinator(), &list).must_succeed();
+    let line = |party: &str| {
+        let mut lines = listed.stdout.lines();
+        lines
+            .find(|line| line.starts_with(party))
+            .unwrap()
+            .to_owned()
+    };
+    for party in ["operator-researcher", "site-north", "coordinator-centre"] {
+        assert!(line(party).ends_with("19  ends soon"), "{}", listed.stdout);
+    }
+    assert!(
+        line("site-south").ends_with("364  valid"),
+        "{}",
+        listed.stdout
+    );
+    deployment.agent("north").signal(Signal::Hangup);
+    deployment
+        .agent("north")
+        .wait_for("read policy, configuration");
+    let (_, run) = crate::hindered::in_rounds(&deployment);
+    deployment.job(&["cancel", run.as_str()]).must_succeed();
+
+    // Whoever has lost the key is somebody else to the study.
+    let revoke = ["revoke", "--operator", "researcher"];
+    issue(&deployment.home, &revoke);
+    issue(&deployment.home, &["issue", "--operator", "researcher"]);
+    let list = ["certificates", "list", "--json", "--folder", "certificates"];
+    let listed = deployment.home.run(&coordinator(), &list).must_succeed();
+    let listed: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
+    let of = |party: &str| {
+        let mut all = listed.as_array().unwrap().iter();
+        let found = all.find(|one| one["party"].as_str().unwrap().starts_with(party));
+        found.unwrap()["status"].clone()
+    };
+    assert_eq!(of("operator-researcher.revoked"), "revoked");
+    assert_eq!(of("site-south"), "valid");
+    let refused = deployment.job(&["submit", "job.toml", "--token", "third"]);
+    refused.must_fail(2, &["by another certificate"]);
 }

@@ -79,7 +79,7 @@ pub struct Pinned<N> {
     pub certificate: CertificateFingerprint,
 }
 
-/// SHA-256 of a certificate, written `sha256:` and 64 hexadecimal digits.
+/// SHA-256 of what a certificate is known by, its public key, which a renewed one keeps; written `sha256:` and 64 hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CertificateFingerprint(String);
 

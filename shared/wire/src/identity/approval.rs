@@ -1,5 +1,6 @@
 //! A hospital's signature under its approval of a study.
 
+use crate::identity::Identity;
 use crate::identity::certificates::CredentialFiles;
 use crate::identity::credentials::{TlsError, chain};
 use crate::identity::warrant::{SignatureError, Signed, Signer, verifies};
@@ -23,12 +24,18 @@ pub fn fingerprint(files: &CredentialFiles) -> Result<CertificateFingerprint, Tl
     fingerprint_of(&files.certificate)
 }
 
+/// The fingerprint of a certificate, DER: of its key, so that a renewed one has the same.
+#[must_use]
+pub fn fingerprint_of_der(certificate: &[u8]) -> CertificateFingerprint {
+    Identity::fingerprint(certificate)
+}
+
 /// The fingerprint of the certificate in a file.
 ///
 /// # Errors
 /// [`TlsError`] names the file.
 pub fn fingerprint_of(certificate: &Path) -> Result<CertificateFingerprint, TlsError> {
-    Ok(CertificateFingerprint::of(&chain(certificate)?[0]))
+    Ok(Identity::fingerprint(&chain(certificate)?[0]))
 }
 
 impl Signer {
@@ -96,7 +103,7 @@ fn holds(certificate: &CertificateFingerprint, word: &Warrant, message: &[u8]) -
         signature: word.signature.clone(),
     };
     let certified = CertificateDer::from(first.as_slice());
-    CertificateFingerprint::of(first) == *certificate && verifies(&certified, &signed, message)
+    Identity::fingerprint(first) == *certificate && verifies(&certified, &signed, message)
 }
 
 /// The bytes that are signed of an approval.

@@ -4,6 +4,8 @@
 //! `certificate.pem`, `key.pem` and `ca.pem`, mode 0600 in folders of mode 0700. A folder appears whole or not at all and
 //! is never written over, and adding one party touches no other's.
 
+mod writing;
+
 use crate::identity::{Identity, Serial};
 use crate::private::{self, OpenKey};
 use protocol::name::{NameError, OperatorName, SiteName};
@@ -15,12 +17,13 @@ use rcgen::{
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, CertificateRevocationListDer};
 use std::collections::BTreeSet;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use time::OffsetDateTime;
+use writing::{File, read, write_folder};
 use x509_parser::prelude::{CertificateRevocationList, FromDer};
 
 const AUTHORITY: &str = "authority";
@@ -151,15 +154,22 @@ pub fn init(folder: &Path, validity: Validity) -> Result<(), CertificateError> {
     let certificate = params
         .self_signed(&key)
         .map_err(CertificateError::Generation)?;
-    let key = key.serialize_pem();
+    let (certificate, key_pem) = (certificate.pem(), key.serialize_pem());
+    let issuer =
+        Issuer::from_ca_cert_pem(&certificate, key).map_err(CertificateError::Generation)?;
     let files = [
         File {
             name: CERTIFICATE_FILE,
-            content: certificate.pem(),
+            content: certificate,
         },
         File {
             name: KEY_FILE,
-            content: key,
+            content: key_pem,
+        },
+        // Empty at first, so that a configuration may name it from the beginning.
+        File {
+            name: REVOKED_FILE,
+            content: revoking(&issuer, BTreeSet::new())?,
         },
     ];
     write_folder(&folder.join(AUTHORITY), &files)
@@ -169,13 +179,8 @@ pub fn init(folder: &Path, validity: Validity) -> Result<(), CertificateError> {
 ///
 /// # Errors
 /// [`CertificateError`].
-pub fn valid_until(certificate: &Path) -> Result<SystemTime, CertificateError> {
-    let unreadable = || CertificateError::Unreadable {
-        path: certificate.to_owned(),
-    };
-    let pem = read(certificate)?;
-    let found = CertificateDer::from_pem_slice(pem.as_bytes()).map_err(|_| unreadable())?;
-    Ok(Identity::validity(&found).end)
+pub fn valid_until(path: &Path) -> Result<SystemTime, CertificateError> {
+    Ok(Identity::validity(&certificate(path)?).end)
 }
 
 /// Issues a certificate by the authority in `folder` and writes it to `folder`/role-name. None outlives its authority: one
@@ -191,29 +196,11 @@ pub fn issue(
 ) -> Result<CredentialFiles, CertificateError> {
     let identity = identity(role, name)?;
     let authority_pem = read(&folder.join(AUTHORITY).join(CERTIFICATE_FILE))?;
-    let issuer = issuer(folder)?;
-    let end = valid_until(&folder.join(AUTHORITY).join(CERTIFICATE_FILE))?;
-    let validity = Validity {
-        until: validity.until.min(end),
-        ..validity
-    };
-    let mut params = params(&identity.to_string(), validity);
-    params.subject_alt_names = alternative_names(&identity, role)?;
-    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    params.extended_key_usages = vec![match role {
-        Role::Site | Role::Operator => ExtendedKeyUsagePurpose::ClientAuth,
-        Role::Coordinator { .. } => ExtendedKeyUsagePurpose::ServerAuth,
-    }];
-    params.use_authority_key_identifier_extension = true;
     let key = new_key()?;
-    let certificate = params
-        .signed_by(&key, &issuer)
-        .map_err(CertificateError::Generation)?;
-
     let files = [
         File {
             name: CERTIFICATE_FILE,
-            content: certificate.pem(),
+            content: certified(folder, (&identity, role), validity, &key)?,
         },
         File {
             name: KEY_FILE,
@@ -229,6 +216,79 @@ pub fn issue(
     Ok(CredentialFiles::in_folder(&party))
 }
 
+/// Issues a party's certificate anew for the key that it has, so that studies know it still, and puts it in the old one's place.
+///
+/// # Errors
+/// [`CertificateError`], also where that party has no certificate.
+pub fn renew(
+    folder: &Path,
+    role: &Role,
+    name: &str,
+    validity: Validity,
+) -> Result<CredentialFiles, CertificateError> {
+    let identity = identity(role, name)?;
+    let files = CredentialFiles::in_folder(&folder.join(format!("{}-{name}", identity.role())));
+    private::check_key(&files.key)?;
+    let key = KeyPair::from_pem(&read(&files.key)?).map_err(CertificateError::Generation)?;
+    let known;
+    let role = match role {
+        Role::Site | Role::Operator => role,
+        Role::Coordinator { hosts } if !hosts.is_empty() => role,
+        Role::Coordinator { .. } => {
+            let hosts = Identity::hosts(&certificate(&files.certificate)?);
+            known = Role::Coordinator { hosts };
+            &known
+        }
+    };
+    let renewed = certified(folder, (&identity, role), validity, &key)?;
+    private::replace(&files.certificate, renewed.as_bytes()).map_err(|source| {
+        CertificateError::File {
+            path: files.certificate.clone(),
+            source,
+        }
+    })?;
+    Ok(files)
+}
+
+/// A certificate that an authority has issued.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Issued {
+    /// The party, as `site-north`; `authority` itself is one.
+    pub party: String,
+    /// Until when it is valid.
+    pub until: SystemTime,
+    /// Whether the authority has revoked it.
+    pub is_revoked: bool,
+}
+
+/// All certificates in the folder of an authority, by party.
+///
+/// # Errors
+/// [`CertificateError`].
+pub fn list(folder: &Path) -> Result<Vec<Issued>, CertificateError> {
+    let failed = |source| CertificateError::File {
+        path: folder.to_owned(),
+        source,
+    };
+    let revoked = revoked(folder)?;
+    let mut issued = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let path = entry.path().join(CERTIFICATE_FILE);
+        if !path.is_file() {
+            continue;
+        }
+        let certificate = certificate(&path)?;
+        issued.push(Issued {
+            party: entry.file_name().to_string_lossy().into_owned(),
+            until: Identity::validity(&certificate).end,
+            is_revoked: revoked.contains(&Identity::serial(&certificate)),
+        });
+    }
+    issued.sort_by(|one, other| one.party.cmp(&other.party));
+    Ok(issued)
+}
+
 /// Revokes the certificate that the authority in `folder` issued to a party, and writes the authority's list of revoked
 /// certificates anew; gives its path. The party's folder is renamed, so that another certificate can be issued.
 ///
@@ -237,18 +297,46 @@ pub fn issue(
 pub fn revoke(folder: &Path, role: &Role, name: &str) -> Result<PathBuf, CertificateError> {
     let identity = identity(role, name)?;
     let party = folder.join(format!("{}-{name}", identity.role()));
-    let path = party.join(CERTIFICATE_FILE);
-    let certificate = CertificateDer::from_pem_slice(read(&path)?.as_bytes())
-        .map_err(|_| CertificateError::Unreadable { path })?;
-    let serial = Identity::serial(&certificate);
+    let serial = Identity::serial(&certificate(&party.join(CERTIFICATE_FILE))?);
     let list = folder.join(AUTHORITY).join(REVOKED_FILE);
-    let mut serials = BTreeSet::from([serial.clone()]);
-    if list.exists() {
-        let unreadable = || CertificateError::Unreadable { path: list.clone() };
-        let signed = CertificateRevocationListDer::from_pem_slice(read(&list)?.as_bytes())
-            .map_err(|_| unreadable())?;
-        serials.extend(revoked_serials(&signed).ok_or_else(unreadable)?);
+    let mut serials = revoked(folder)?;
+    serials.insert(serial.clone());
+    let signed = revoking(&issuer(folder)?, serials)?;
+    private::replace(&list, signed.as_bytes()).map_err(|source| CertificateError::File {
+        path: list.clone(),
+        source,
+    })?;
+    let number: String = serial
+        .iter()
+        .take(4)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let kept = folder.join(format!("{}-{name}.revoked-{number}", identity.role()));
+    fs::rename(&party, &kept).map_err(|source| CertificateError::File {
+        path: party,
+        source,
+    })?;
+    Ok(list)
+}
+
+/// The numbers of the certificates that the authority in `folder` has revoked.
+fn revoked(folder: &Path) -> Result<BTreeSet<Serial>, CertificateError> {
+    let list = folder.join(AUTHORITY).join(REVOKED_FILE);
+    // An authority of an earlier version has none before it revokes.
+    if !list.exists() {
+        return Ok(BTreeSet::new());
     }
+    let text = read(&list)?;
+    let signed = CertificateRevocationListDer::from_pem_slice(text.as_bytes()).ok();
+    let serials = signed.as_ref().and_then(revoked_serials);
+    serials.ok_or(CertificateError::Unreadable { path: list })
+}
+
+/// The list of revoked certificates of these numbers, PEM.
+fn revoking(
+    issuer: &Issuer<'_, KeyPair>,
+    serials: BTreeSet<Serial>,
+) -> Result<String, CertificateError> {
     let now = OffsetDateTime::now_utc();
     let one = |serial: Serial| RevokedCertParams {
         serial_number: SerialNumber::from(serial),
@@ -264,25 +352,39 @@ pub fn revoke(folder: &Path, role: &Role, name: &str) -> Result<PathBuf, Certifi
         revoked_certs: serials.into_iter().map(one).collect(),
         key_identifier_method: KeyIdMethod::Sha256,
     };
-    let signed = params
-        .signed_by(&issuer(folder)?)
-        .and_then(|list| list.pem())
-        .map_err(CertificateError::Generation)?;
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| CertificateError::File { path, source }
+    let signed = params.signed_by(issuer).and_then(|list| list.pem());
+    signed.map_err(CertificateError::Generation)
+}
+
+/// A certificate by the authority in `folder`, PEM. None outlives its authority: one that would ends with it.
+fn certified(
+    folder: &Path,
+    (identity, role): (&Identity, &Role),
+    validity: Validity,
+    key: &KeyPair,
+) -> Result<String, CertificateError> {
+    let end = valid_until(&folder.join(AUTHORITY).join(CERTIFICATE_FILE))?;
+    let validity = Validity {
+        until: validity.until.min(end),
+        ..validity
     };
-    let beside = list.with_extension("new");
-    private::write(&beside, signed.as_bytes()).map_err(failed(&beside))?;
-    fs::rename(&beside, &list).map_err(failed(&list))?;
-    let number: String = serial
-        .iter()
-        .take(4)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    let kept = folder.join(format!("{}-{name}.revoked-{number}", identity.role()));
-    fs::rename(&party, &kept).map_err(failed(&party))?;
-    Ok(list)
+    let mut params = params(&identity.to_string(), validity);
+    params.subject_alt_names = alternative_names(identity, role)?;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![match role {
+        Role::Site | Role::Operator => ExtendedKeyUsagePurpose::ClientAuth,
+        Role::Coordinator { .. } => ExtendedKeyUsagePurpose::ServerAuth,
+    }];
+    params.use_authority_key_identifier_extension = true;
+    let certificate = params.signed_by(key, &issuer(folder)?);
+    Ok(certificate.map_err(CertificateError::Generation)?.pem())
+}
+
+fn certificate(path: &Path) -> Result<CertificateDer<'static>, CertificateError> {
+    let found = CertificateDer::from_pem_slice(read(path)?.as_bytes());
+    found.map_err(|_| CertificateError::Unreadable {
+        path: path.to_owned(),
+    })
 }
 
 /// The numbers of the certificates that a list revokes; none where it cannot be read.
@@ -351,64 +453,4 @@ fn alternative_names(identity: &Identity, role: &Role) -> Result<Vec<SanType>, C
         });
     }
     Ok(names)
-}
-
-struct File {
-    name: &'static str,
-    content: String,
-}
-
-/// Writes a folder beside its place, then renames it: it appears whole or not at all.
-fn write_folder(folder: &Path, files: &[File]) -> Result<(), CertificateError> {
-    if folder.exists() {
-        return Err(CertificateError::Exists {
-            path: folder.to_owned(),
-        });
-    }
-    let beside = folder.with_extension(format!("{}.partial", std::process::id()));
-    let written = write_files(&beside, files).and_then(|()| {
-        // Renaming onto a folder that holds something fails: nothing is ever written over.
-        fs::rename(&beside, folder).map_err(|source| match source.kind() {
-            io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists => {
-                CertificateError::Exists {
-                    path: folder.to_owned(),
-                }
-            }
-            _ => CertificateError::File {
-                path: folder.to_owned(),
-                source,
-            },
-        })
-    });
-    if written.is_err() {
-        // Whatever failed is the error to tell; a leftover folder is only untidy.
-        let _ = fs::remove_dir_all(&beside);
-    }
-    written
-}
-
-fn write_files(folder: &Path, files: &[File]) -> Result<(), CertificateError> {
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| CertificateError::File { path, source }
-    };
-    private::folder(folder).map_err(failed(folder))?;
-    for file in files {
-        let path = folder.join(file.name);
-        let mut options = OpenOptions::new();
-        let mut handle =
-            private::open(&path, options.write(true).create_new(true)).map_err(failed(&path))?;
-        handle
-            .write_all(file.content.as_bytes())
-            .map_err(failed(&path))?;
-        handle.sync_all().map_err(failed(&path))?;
-    }
-    Ok(())
-}
-
-fn read(path: &Path) -> Result<String, CertificateError> {
-    fs::read_to_string(path).map_err(|source| CertificateError::File {
-        path: path.to_owned(),
-        source,
-    })
 }

@@ -10,8 +10,10 @@ pub(crate) mod tls;
 pub(crate) mod warrant;
 
 use protocol::name::{NameError, OperatorName, SiteName};
+use protocol::study::CertificateFingerprint;
 use rustls_pki_types::CertificateDer;
 use std::fmt;
+use std::net::IpAddr;
 use std::ops::Range;
 use std::time::{Duration, SystemTime};
 use x509_parser::extensions::GeneralName;
@@ -71,6 +73,41 @@ impl Identity {
         parsed.map_or_else(Vec::new, |(_, certificate)| {
             certificate.raw_serial().to_vec()
         })
+    }
+
+    /// The fingerprint of a certificate's key, DER; of something else, that of its bytes.
+    pub(crate) fn fingerprint(certificate: &[u8]) -> CertificateFingerprint {
+        match X509Certificate::from_der(certificate) {
+            Ok((_, parsed)) => CertificateFingerprint::of(parsed.public_key().raw),
+            Err(_) => CertificateFingerprint::of(certificate),
+        }
+    }
+
+    /// The DNS names and IP addresses that a certificate is for.
+    pub(crate) fn hosts(certificate: &CertificateDer<'_>) -> Vec<String> {
+        let Ok((_, parsed)) = X509Certificate::from_der(certificate) else {
+            return Vec::new();
+        };
+        let names = parsed.subject_alternative_name().ok().flatten();
+        let names = names
+            .into_iter()
+            .flat_map(|names| &names.value.general_names);
+        let host = |name: &GeneralName<'_>| match name {
+            GeneralName::DNSName(name) => Some((*name).to_owned()),
+            GeneralName::IPAddress(bytes) => match <[u8; 4]>::try_from(*bytes) {
+                Ok(four) => Some(IpAddr::from(four).to_string()),
+                Err(_) => Some(IpAddr::from(<[u8; 16]>::try_from(*bytes).ok()?).to_string()),
+            },
+            GeneralName::OtherName(..)
+            | GeneralName::RFC822Name(_)
+            | GeneralName::X400Address(_)
+            | GeneralName::DirectoryName(_)
+            | GeneralName::EDIPartyName(_)
+            | GeneralName::URI(_)
+            | GeneralName::RegisteredID(_)
+            | GeneralName::Invalid(..) => None,
+        };
+        names.filter_map(host).collect()
     }
 
     /// From when until when a certificate is valid; never where it cannot be read.

@@ -1,0 +1,78 @@
+//! The certificates of an authority, as whoever keeps it looks at them.
+
+use serde::Serialize;
+use service::expiry::Left;
+use std::fmt;
+use std::time::SystemTime;
+use time::OffsetDateTime;
+use wire::certificates::Issued;
+
+/// All of them, by party.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub struct IssuedCertificates(Vec<One>);
+
+#[derive(Debug, Serialize)]
+struct One {
+    party: String,
+    /// The last day, UTC.
+    valid_until: String,
+    /// Whole days; none of one that has ended or was revoked.
+    days_left: Option<u64>,
+    status: &'static str,
+}
+
+impl IssuedCertificates {
+    /// As they are at that moment.
+    #[must_use]
+    pub fn new(issued: &[Issued], now: SystemTime) -> Self {
+        let one = |issued: &Issued| {
+            let (status, days_left) = match Left::of(issued.until, now) {
+                _ if issued.is_revoked => ("revoked", None),
+                Left::Enough(days) => ("valid", Some(days)),
+                Left::Few(days) => ("ends soon", Some(days)),
+                Left::Nothing => ("ended", None),
+            };
+            One {
+                party: issued.party.clone(),
+                valid_until: OffsetDateTime::from(issued.until).date().to_string(),
+                days_left,
+                status,
+            }
+        };
+        Self(issued.iter().map(one).collect())
+    }
+
+    /// The table, or JSON for machines.
+    #[must_use]
+    pub fn shown(&self, as_json: bool) -> String {
+        match as_json {
+            // Texts and numbers cannot fail to be written.
+            true => serde_json::to_string_pretty(self).unwrap_or_default(),
+            false => self.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for IssuedCertificates {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lengths = self.0.iter().map(|one| one.party.len());
+        let width = lengths.max().unwrap_or_default().max("PARTY".len());
+        write!(
+            formatter,
+            "{:<width$}  VALID UNTIL  DAYS LEFT  STATUS",
+            "PARTY"
+        )?;
+        for one in &self.0 {
+            let days = one
+                .days_left
+                .map_or("-".to_owned(), |days| days.to_string());
+            let (party, until, status) = (&one.party, &one.valid_until, one.status);
+            write!(
+                formatter,
+                "\n{party:<width$}  {until:<11}  {days:>9}  {status}"
+            )?;
+        }
+        Ok(())
+    }
+}
