@@ -79,14 +79,20 @@ async fn run(command: Command) -> Result<Exit, Ended> {
         }
         Command::Study(study) => run_study(study).await,
         Command::Job(job) => run_job(job).await,
-        Command::Certificates(Certificates::Init(arguments)) => {
+        Command::Certificates(certificates) => run_certificates(certificates),
+    }
+}
+
+fn run_certificates(command: Certificates) -> Result<Exit, Ended> {
+    match command {
+        Certificates::Init(arguments) => {
             certificates::init(&arguments.folder, Validity::days(arguments.days))?;
             let authority = arguments.folder.join("authority");
             say(authority.display())?;
             print_expiry(&authority.join("certificate.pem"))?;
             Ok(Exit::Done)
         }
-        Command::Certificates(Certificates::Issue(arguments)) => {
+        Certificates::Issue(arguments) => {
             let (role, name) = party(&arguments);
             if let Role::Coordinator { hosts } = &role
                 && hosts.is_empty()
@@ -107,7 +113,7 @@ async fn run(command: Command) -> Result<Exit, Ended> {
             }
             Ok(Exit::Done)
         }
-        Command::Certificates(Certificates::Renew(arguments)) => {
+        Certificates::Renew(arguments) => {
             let (role, name) = party(&arguments);
             let validity = Validity::days(arguments.days);
             let files = certificates::renew(&arguments.folder, &role, name, validity)?;
@@ -115,13 +121,13 @@ async fn run(command: Command) -> Result<Exit, Ended> {
             print_expiry(&files.certificate)?;
             Ok(Exit::Done)
         }
-        Command::Certificates(Certificates::List(arguments)) => {
+        Certificates::List(arguments) => {
             let issued = certificates::list(&arguments.folder)?;
             let issued = IssuedCertificates::new(&issued, SystemTime::now());
             say(issued.shown(arguments.json))?;
             Ok(Exit::Done)
         }
-        Command::Certificates(Certificates::Revoke(arguments)) => {
+        Certificates::Revoke(arguments) => {
             let Revoked { site, operator } = &arguments.party;
             let (role, name) = match (site, operator) {
                 (Some(name), _) => (Role::Site, name),

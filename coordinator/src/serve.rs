@@ -96,7 +96,7 @@ pub async fn serve(arguments: &cli::Serve) -> Result<(), ServeError> {
     Ok(())
 }
 
-/// Hears signals until one says stop. Certificates are read again whenever they change; the rest of the file is not.
+/// Obeys signals until one says stop. Certificates are read again whenever they change; the rest of the file is not.
 async fn obey(signals: &mut Signals, arguments: &cli::Serve, config: &CoordinatorConfig) {
     while signals.next().await == Heard::Reload {
         supervisor::reloading();

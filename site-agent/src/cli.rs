@@ -1,15 +1,16 @@
 //! The command line of `kindred-site-agent`.
 
 mod predict;
+mod service;
 mod study;
 
+pub use self::service::{Doctor, Serve};
 pub use predict::{KernelOption, LearnerOption, Predict};
 pub use study::{
     Study, StudyApprove, StudyAudit, StudyBudget, StudyConsent, StudyFile, StudyLeave,
 };
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use service::log::LogFormat;
 use std::path::PathBuf;
 
 /// Holds one hospital's patients and takes part in federated runs; patient rows never leave it.
@@ -54,31 +55,6 @@ pub enum Command {
     Journal(Journal),
     /// Write synthetic patients of several sites, to try Kindred without data
     Synthesise(Synthesise),
-}
-
-/// `serve`.
-#[derive(Debug, Args)]
-pub struct Serve {
-    /// The site's configuration
-    #[arg(long, value_name = "FILE")]
-    pub config: PathBuf,
-    /// How a line of the log is written
-    #[arg(long, value_enum, default_value_t)]
-    pub log_format: LogFormat,
-    /// Stop when standard input closes, so that no agent outlives the program that started it
-    #[arg(long)]
-    pub until_stdin_closes: bool,
-}
-
-/// `doctor`.
-#[derive(Debug, Args)]
-pub struct Doctor {
-    /// The site's configuration
-    #[arg(long, value_name = "FILE")]
-    pub config: PathBuf,
-    /// Print JSON, for machines
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// `local`.

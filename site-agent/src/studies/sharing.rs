@@ -4,6 +4,7 @@ use super::consent::Given;
 use super::span::{Exposed, Roster, TooMany, exposed};
 use super::{Approved, StudyError};
 use privacy::Fingerprint;
+use protocol::cohort::FeatureKind;
 use protocol::name::SiteName;
 use protocol::study::Study;
 
@@ -23,6 +24,7 @@ impl Sharing<'_> {
     pub(super) fn judge(&self) -> Result<(), StudyError> {
         self.renewals()?;
         let sharing = self.connected();
+        sharing.iter().try_for_each(|one| self.ranges(&one.study))?;
         let rosters: Vec<Roster> = sharing.iter().map(|one| roster(&one.study)).collect();
         let studies = || std::iter::once(self.study).chain(sharing.iter().map(|one| &one.study));
         let hospitals = self.consents.iter().map(|given| given.hospital(studies()));
@@ -94,6 +96,28 @@ impl Sharing<'_> {
         })
     }
 
+    /// A number of patients of two studies has one range in both: sums count whoever lies beyond an end as the end, so that those of two ends
+    /// differ by the few patients beyond.
+    fn ranges(&self, earlier: &Study) -> Result<(), StudyError> {
+        for feature in &self.study.features {
+            let known = earlier.features.iter().find(|one| one.name == feature.name);
+            let ends = [Some(feature), known].map(|one| one.and_then(|one| ends(&one.kind)));
+            if let [Some(own), Some(known)] = ends
+                && own != known
+            {
+                return Err(StudyError::Refused {
+                    what: "range",
+                    found: format!("{own} of {:?}", feature.name),
+                    wanted: format!(
+                        "{known}, as in the study {:?} over some of the same patients",
+                        earlier.name.as_str()
+                    ),
+                });
+            }
+        }
+        Ok(())
+    }
+
     /// Studies that share patients with it, or with one that does.
     fn connected(&self) -> Vec<&Approved> {
         let mut found: Vec<&Approved> = Vec::new();
@@ -135,6 +159,20 @@ impl Sharing<'_> {
 
 fn roster(study: &Study) -> Roster {
     study.roster().into_iter().collect()
+}
+
+/// What numbers are clipped to, in their unit; none of what has levels.
+fn ends(kind: &FeatureKind) -> Option<String> {
+    match kind {
+        FeatureKind::Numeric { unit, range, .. } => Some(match range {
+            Some((low, high)) => format!("[{low}, {high}] {unit}").trim_end().to_owned(),
+            None => format!("no range {unit}").trim_end().to_owned(),
+        }),
+        FeatureKind::Categorical { .. }
+        | FeatureKind::Ordinal { .. }
+        | FeatureKind::Binary { .. }
+        | FeatureKind::Age { .. } => None,
+    }
 }
 
 fn shares(one: &Fingerprint, other: &Fingerprint) -> bool {

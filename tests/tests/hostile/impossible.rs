@@ -124,3 +124,25 @@ fn squares_beyond_the_range_of_a_feature_open_no_study() {
         Some(Answer::Card(CardAnswer::Sums(Sums { features, outcomes })))
     });
 }
+
+/// Why no hospital takes its own part off a sum before it judges it. North would refuse what is left where it is below 0, and west, who lies,
+/// reads south's part off the refusals of thirty runs. Of the whole sum a refusal says no more than the sum itself, which west receives.
+#[test]
+fn refusals_by_what_is_left_of_a_sum_would_read_one_hospital() {
+    let (north, south) = (23.75, 37.245_117_3);
+    let refused = |lie: f64, own: f64| north + south + lie - own < 0.0;
+    let read = |own: f64| {
+        let (mut low, mut high) = (-100.0, 0.0);
+        for _ in 0..30 {
+            let middle = (low + high) / 2.0;
+            match refused(middle, own) {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        -high
+    };
+    assert!((read(north) - south).abs() < 1e-6, "{}", read(north));
+    // Of the whole sum it reads what it has: that of both.
+    assert!((read(0.0) - (north + south)).abs() < 1e-6, "{}", read(0.0));
+}

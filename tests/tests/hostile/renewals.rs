@@ -1,7 +1,7 @@
 //! Two studies, or more, over some of the same patients: the difference of their sums is that of the few patients, or of the few
 //! hospitals, by whom they differ. A study names those that it renews, and its card compares them before it tells anything else.
 
-use crate::studies::{METHOD, OF_STUDY, approve, hospitals, propose, study, submit, told};
+use crate::studies::{FEATURE, METHOD, OF_STUDY, approve, hospitals, propose, study, submit, told};
 use kindred_tests::deployment::{Deployment, SITES};
 use kindred_tests::exit::{REFUSED, RUN, USAGE};
 use kindred_tests::programs::{PATIENCE, Ran, coordinator, site_agent, until};
@@ -107,6 +107,15 @@ fn a_renewed_study_tells_of_twenty_new_patients_or_of_none() {
         "in the order of the study \"heart\"",
     ];
     approve(&deployment, "east", "turned.study.toml").must_fail(REFUSED, &wanted);
+    // Numbers of other ends: sums of both studies would differ by the patients beyond an end, however few.
+    let wider = renewing(&deployment, "second", &["heart"], &SITES).replacen(
+        FEATURE,
+        &format!("{FEATURE}range = [-2000, 2000]\n"),
+        1,
+    );
+    deployment.home.write("wider.study.toml", &wider);
+    let wanted = ["range: found [-2000, 2000] of", "as in the study \"heart\""];
+    approve(&deployment, "east", "wider.study.toml").must_fail(REFUSED, &wanted);
 
     // Five new patients over all hospitals: the card ends before it counts anything else.
     let second = renewing(&deployment, "second", &["heart"], &SITES);
