@@ -1,5 +1,6 @@
 //! How long an agent waits before it dials again.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 use wire::Remedy;
 
@@ -25,36 +26,52 @@ impl Default for Pauses {
     }
 }
 
+/// A quarter shorter to a quarter longer, so that agents who lost one coordinator do not all come back at once.
+fn spread(pause: Duration) -> Duration {
+    // Each state of the library's hash is drawn anew.
+    let drawn = RandomState::new().build_hasher().finish() % 1_024;
+    #[allow(clippy::cast_precision_loss)] // below 1,024
+    let part = drawn as f64 / 2_048.0;
+    pause.mul_f64(0.75 + part)
+}
+
 impl Pauses {
     pub(super) fn next(&mut self, remedy: Remedy) -> Duration {
         let (pause, longest) = match remedy {
-            Remedy::Replaced => return REPLACED_PAUSE,
+            Remedy::Replaced => return spread(REPLACED_PAUSE),
             Remedy::Soon => (&mut self.soon, SOON[1]),
             Remedy::Later | Remedy::Person => (&mut self.later, LATER[1]),
         };
         let next = *pause;
         *pause = (next * 2).min(longest);
-        next
+        spread(next)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn pauses_grow_to_their_limits_and_a_replaced_agent_waits_long() {
         let mut pauses = Pauses::default();
-        let all = |pauses: &mut Pauses, remedy| -> Vec<u128> {
-            let next = |_| pauses.next(remedy).as_millis();
-            (0..7).map(next).collect()
+        let mut are = |remedy, wanted: [u64; 7]| {
+            for wanted in wanted.map(Duration::from_millis) {
+                let found = pauses.next(remedy);
+                let near = wanted.mul_f64(0.75)..=wanted.mul_f64(1.25);
+                assert!(near.contains(&found), "{found:?}, {wanted:?}");
+            }
         };
-        assert_eq!(
-            all(&mut pauses, Remedy::Soon),
-            [200, 400, 800, 1_600, 3_200, 5_000, 5_000]
-        );
+        are(Remedy::Soon, [200, 400, 800, 1_600, 3_200, 5_000, 5_000]);
         let later = [5_000, 10_000, 20_000, 40_000, 60_000, 60_000, 60_000];
-        assert_eq!(all(&mut pauses, Remedy::Person), later);
-        assert_eq!(all(&mut pauses, Remedy::Replaced), [30_000; 7]);
+        are(Remedy::Person, later);
+        are(Remedy::Replaced, [30_000; 7]);
+    }
+
+    #[test]
+    fn agents_who_lost_one_coordinator_come_back_apart() {
+        let all: BTreeSet<Duration> = (0..50).map(|_| spread(SOON[1])).collect();
+        assert!(all.len() > 20, "{all:?}");
     }
 }
