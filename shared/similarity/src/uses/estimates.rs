@@ -19,7 +19,7 @@ use super::cases::Interval;
 /// Of the patients at the border, the part by which their outcomes may all lie on one side: a standard deviation. Measured.
 const BORDER: f64 = 0.175;
 /// The normal number that 97.5 % are below.
-const NORMAL: f64 = 1.959_963_984_540_054;
+pub(super) const NORMAL: f64 = 1.959_963_984_540_054;
 
 /// A sum, and the variance of the noise in it.
 #[derive(Clone, Copy, Default, PartialEq)]
@@ -56,7 +56,7 @@ impl Noised {
 
 impl Counted {
     /// The variance of a sum because of the border, where one patient's is `variance`.
-    fn unsure(self, variance: f64) -> f64 {
+    pub(super) fn unsure(self, variance: f64) -> f64 {
         variance * (self.border + (2.0 * BORDER * self.border).powi(2))
     }
 
@@ -64,18 +64,8 @@ impl Counted {
     #[must_use]
     pub fn share(self, part: Noised) -> Interval {
         let n = self.patients;
-        let share = (part.sum / n).clamp(0.0, 1.0);
         let other = (part.variance + self.unsure(0.25)) / (n * n);
-        let square = NORMAL * NORMAL;
-        let scale = 1.0 + square / n;
-        let middle = share + square / (2.0 * n);
-        let under = share * (1.0 - share) / n + square / (4.0 * n * n) + scale * other;
-        let half = NORMAL * under.max(0.0).sqrt();
-        Interval {
-            value: share,
-            low: ((middle - half) / scale).clamp(0.0, 1.0),
-            high: ((middle + half) / scale).clamp(0.0, 1.0),
-        }
+        score(part.sum / n, n, other)
     }
 
     /// The mean of a number of which `sum` is the sum and `squares` that of its squares, at 95 %; `usual` is its variance among everybody.
@@ -118,6 +108,21 @@ impl Counted {
             low: ((b - root) / (2.0 * a)).max(0.0),
             high: ((b + root) / (2.0 * a)).max(0.0),
         }
+    }
+}
+
+/// A share of `n` patients with a further variance, at 95 %, by the score test.
+pub(super) fn score(share: f64, n: f64, other: f64) -> Interval {
+    let share = share.clamp(0.0, 1.0);
+    let square = NORMAL * NORMAL;
+    let scale = 1.0 + square / n;
+    let middle = share + square / (2.0 * n);
+    let under = share * (1.0 - share) / n + square / (4.0 * n * n) + scale * other;
+    let half = NORMAL * under.max(0.0).sqrt();
+    Interval {
+        value: share,
+        low: ((middle - half) / scale).clamp(0.0, 1.0),
+        high: ((middle + half) / scale).clamp(0.0, 1.0),
     }
 }
 

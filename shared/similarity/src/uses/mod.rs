@@ -2,6 +2,7 @@
 
 pub mod cases;
 pub mod clusters;
+pub mod curves;
 pub mod estimates;
 pub mod hidden;
 pub mod matching;

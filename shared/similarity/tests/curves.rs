@@ -1,0 +1,282 @@
+//! Curves from counts on a grid with noise: how often their intervals hold the truth, and, without noise, life tables and curves of R.
+//!
+//! `KINDRED_DRAWS=1000 cargo test --workspace --test curves -- --nocapture` prints what is stored in `tests/reference/survival/curves.txt`.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+use ndarray::Array2;
+use rand::RngExt;
+use rayon::prelude::*;
+use similarity::numeric::seed::Seed;
+use similarity::uses::curves::{GridCurve, cell, cells};
+use similarity::uses::estimates::{Counted, Noised};
+use similarity::uses::hidden::Hidden;
+use similarity::uses::microaggregation::parted;
+
+/// Draws of each world, unless `KINDRED_DRAWS` says another number.
+const DRAWS: u64 = 10;
+/// Patients of a small group at least, and epsilon of an outcome in it: the defaults of the rules.
+const LEAST: usize = 10;
+
+/// How patients fare: Weibull times to an event, and when they are lost from sight.
+#[derive(Clone, Copy, Debug)]
+struct Fate {
+    /// Survival at the end of the grid.
+    survive: f64,
+    shape: f64,
+    lost: Lost,
+}
+
+/// When patients are lost from sight, as a share of the end of the grid.
+#[derive(Clone, Copy, Debug)]
+enum Lost {
+    Never,
+    /// At all times alike, up to this one.
+    Evenly(f64),
+    /// Rather early, of this mean.
+    Early(f64),
+    /// All between these times.
+    Between(f64, f64),
+}
+
+impl Fate {
+    fn survival(self, time: f64) -> f64 {
+        (self.survive.ln() * time.powf(self.shape)).exp()
+    }
+
+    /// When a patient is last seen, and whether by an event.
+    fn draw(self, stream: &mut impl rand::Rng) -> (f64, bool) {
+        let hazard = -(1.0 - stream.random::<f64>()).ln();
+        let event = (hazard / -self.survive.ln()).powf(1.0 / self.shape);
+        let lost = match self.lost {
+            Lost::Never => f64::INFINITY,
+            Lost::Evenly(last) => last * stream.random::<f64>(),
+            Lost::Early(mean) => -mean * (1.0 - stream.random::<f64>()).ln(),
+            Lost::Between(first, last) => first + (last - first) * stream.random::<f64>(),
+        };
+        (event.min(lost), event <= lost)
+    }
+}
+
+/// A group of patients of some hospitals, and draws of it.
+#[derive(Clone, Copy)]
+struct World<'w> {
+    /// Patients at each hospital.
+    sizes: &'w [usize],
+    fate: Fate,
+    /// Of the noise; none without.
+    epsilon: Option<f64>,
+    number: u64,
+}
+
+/// What hospitals tell of a group on a grid.
+struct Told {
+    patients: f64,
+    cells: Vec<Noised>,
+    /// Lost from sight before the grid ends.
+    lost: u64,
+}
+
+impl World<'_> {
+    fn told(self, grids: &[Vec<f64>], draw: u64) -> Vec<Told> {
+        let mut stream = Seed(self.number).stream("fates", draw);
+        let none = |times: &Vec<f64>| Told {
+            patients: 0.0,
+            cells: vec![Noised::default(); cells(times.len())],
+            lost: 0,
+        };
+        let mut all: Vec<Told> = grids.iter().map(none).collect();
+        for (site, size) in self.sizes.iter().enumerate() {
+            // Small groups do not depend on outcomes: where patients are does not matter here, but how many are in each group does.
+            let places = Array2::from_shape_fn((*size, 1), |(row, _)| row as f64);
+            for (number, members) in parted(places.view(), LEAST).into_iter().enumerate() {
+                let fates: Vec<(f64, bool)> = members.iter().map(|_| self.fate.draw(&mut stream)).collect();
+                let mut key = [0; 32];
+                let words = [self.number, draw, site as u64, number as u64];
+                for (part, word) in key.chunks_exact_mut(8).zip(words) {
+                    part.copy_from_slice(&word.to_le_bytes());
+                }
+                for (told, times) in all.iter_mut().zip(grids) {
+                    told.add(times, &fates, self.epsilon.map(|epsilon| (epsilon, key)));
+                }
+            }
+        }
+        all
+    }
+}
+
+impl Told {
+    fn add(&mut self, times: &[f64], fates: &[(f64, bool)], noise: Option<(f64, [u8; 32])>) {
+        let mut counts = vec![0.0; self.cells.len()];
+        for (time, event) in fates {
+            counts[cell(times, *time, *event)] += 1.0;
+            self.lost += u64::from(!event && *time < times[times.len() - 1]);
+        }
+        self.patients += fates.len() as f64;
+        let own = match noise {
+            Some((epsilon, key)) => Hidden::by(key).classes(&counts, epsilon),
+            None => counts.into_iter().map(|sum| Noised { sum, variance: 0.0 }).collect(),
+        };
+        self.cells.iter_mut().zip(own).for_each(|(sum, one)| sum.add(1.0, one));
+    }
+}
+
+/// How often intervals hold the truth.
+#[derive(Clone, Copy, Default)]
+struct Held {
+    asked: u64,
+    told: u64,
+    held: u64,
+    width: f64,
+    medians: u64,
+    patients: u64,
+    lost: u64,
+}
+
+impl Held {
+    fn and(self, other: Self) -> Self {
+        Self {
+            asked: self.asked + other.asked,
+            told: self.told + other.told,
+            held: self.held + other.held,
+            width: self.width + other.width,
+            medians: self.medians + other.medians,
+            patients: self.patients + other.patients,
+            lost: self.lost + other.lost,
+        }
+    }
+
+    fn percent(part: u64, whole: u64) -> f64 {
+        100.0 * part as f64 / whole as f64
+    }
+
+    /// Of one draw: at each time whether the curve is told there, and holds the truth.
+    fn of(told: &Told, times: &[f64], fate: Fate) -> Vec<Self> {
+        let counted = Counted {
+            patients: told.patients,
+            border: 0.0,
+        };
+        let curve = counted.curve(times, &told.cells);
+        sound(&curve);
+        let mut held = vec![
+            Self {
+                asked: 1,
+                patients: told.patients as u64,
+                lost: told.lost,
+                ..Self::default()
+            };
+            times.len()
+        ];
+        let median = curve.median();
+        let half = (0.5_f64.ln() / fate.survive.ln()).powf(1.0 / fate.shape);
+        let last = curve.points.last().map_or(0.0, |point| point.time);
+        let holds = median.low.map_or(last <= half, |low| low <= half) && median.high.is_none_or(|high| half <= high);
+        for (held, point) in held.iter_mut().zip(&curve.points) {
+            let truth = fate.survival(point.time);
+            held.told = 1;
+            held.held = u64::from(point.share.low <= truth && truth <= point.share.high);
+            held.width = point.share.high - point.share.low;
+            held.medians = u64::from(holds);
+        }
+        held
+    }
+}
+
+/// Of each grid and each of its times.
+fn trial(world: World<'_>, grids: &[Vec<f64>], draws: u64) -> Vec<Vec<Held>> {
+    let none = || grids.iter().map(|times| vec![Held::default(); times.len()]).collect::<Vec<_>>();
+    let one = |draw: u64| {
+        let told = world.told(grids, draw);
+        let both = told.iter().zip(grids);
+        both.map(|(told, times)| Held::of(told, times, world.fate)).collect::<Vec<_>>()
+    };
+    let and = |one: Vec<Vec<Held>>, other: Vec<Vec<Held>>| {
+        let grids = one.into_iter().zip(other);
+        let times = grids.map(|(one, other)| one.into_iter().zip(other).map(|(a, b)| a.and(b)).collect());
+        times.collect()
+    };
+    (0..draws).into_par_iter().map(one).reduce(none, and)
+}
+
+/// A curve falls from 1 to 0, with its values within their intervals.
+fn sound(curve: &GridCurve) {
+    let mut before = (1.0, 1.0, 1.0, f64::INFINITY);
+    for point in &curve.points {
+        let share = point.share;
+        assert!(0.0 <= share.low && share.low <= share.value && share.value <= share.high && share.high <= 1.0, "{share:?}");
+        let now = (share.value, share.low, share.high, point.at_risk.value);
+        assert!(now.0 <= before.0 && now.1 <= before.1 && now.2 <= before.2 && now.3 <= before.3, "{curve:?}");
+        before = now;
+    }
+}
+
+const HOSPITALS: [(&str, &[usize]); 9] = [
+    ("3 of 20", &[20; 3]),
+    ("3 of 70", &[70; 3]),
+    ("3 of 700", &[700; 3]),
+    ("12 of 11", &[11; 12]),
+    ("12 of 60", &[60; 12]),
+    ("12 of 300", &[300; 12]),
+    ("400, 150, 40, 12, 5", &[400, 150, 40, 12, 5]),
+    ("90, 10, 10", &[90, 10, 10]),
+    ("4 of 190", &[190; 4]),
+];
+
+const LOSSES: [Lost; 8] = [
+    Lost::Never,
+    Lost::Evenly(3.0),
+    Lost::Evenly(1.2),
+    Lost::Evenly(0.6),
+    Lost::Early(0.25),
+    Lost::Between(0.8, 1.0),
+    Lost::Between(0.0, 0.3),
+    Lost::Between(0.3, 0.4),
+];
+
+#[test]
+fn intervals_hold_the_truth_whatever_the_size_the_hospitals_and_the_censoring() {
+    let asked = std::env::var("KINDRED_DRAWS").ok().and_then(|draws| draws.parse().ok());
+    let draws = asked.unwrap_or(DRAWS);
+    let grids = [vec![1.0], vec![0.2, 0.6, 1.0], vec![0.2, 0.4, 0.6, 0.8, 1.0]];
+    println!("95 % intervals of curves on a grid; {draws} draws of each world; epsilon 1, small groups of {LEAST}.");
+    println!("Worlds: survival at the last time of 0.9, 0.5 and 0.15, Weibull of shape 0.5 and 2. Least: of a world and a time that is told in half of the draws.");
+    println!("hospitals | lost from sight | % lost | times | told % | held % | least % | width | medians held %");
+    let (mut worst, mut number): (f64, u64) = (100.0, 0);
+    for (name, sizes) in HOSPITALS {
+        for lost in LOSSES {
+            let mut all: Vec<Vec<Held>> = vec![Vec::new(); grids.len()];
+            for survive in [0.9, 0.5, 0.15] {
+                for shape in [0.5, 2.0] {
+                    number += 1;
+                    let fate = Fate { survive, shape, lost };
+                    let world = World {
+                        sizes,
+                        fate,
+                        epsilon: Some(1.0),
+                        number,
+                    };
+                    let held = trial(world, &grids, draws);
+                    all.iter_mut().zip(held).for_each(|(all, held)| all.extend(held));
+                }
+            }
+            for (times, all) in grids.iter().zip(all) {
+                let sum = all.iter().copied().fold(Held::default(), Held::and);
+                let many = all.iter().filter(|one| one.told * 2 >= one.asked);
+                let least = many.map(|one| Held::percent(one.held, one.told)).fold(100.0, f64::min);
+                let held = Held::percent(sum.held, sum.told);
+                println!(
+                    "{name} | {lost:?} | {:.0} | {} | {:.0} | {held:.1} | {least:.1} | {:.2} | {:.1}",
+                    Held::percent(sum.lost, sum.patients),
+                    times.len(),
+                    Held::percent(sum.told, sum.asked),
+                    sum.width / sum.told as f64,
+                    Held::percent(sum.medians, sum.told),
+                );
+                // Three standard errors of as many draws as one of the times has.
+                let draws = sum.told as f64 / times.len() as f64;
+                worst = worst.min(held + 100.0 * 3.0 * (0.93 * 0.07 / draws.max(1.0)).sqrt());
+            }
+        }
+    }
+    assert!(worst > 93.0, "{worst}");
+}
