@@ -3,7 +3,7 @@
 use crate::estimates::{Drawn, estimates};
 use crate::figures::FigureError;
 use crate::method::{Row, rows};
-use crate::outcome::{rate_in_words, units_of};
+use crate::outcome::{event_by, rate_in_words, units_of, with_event};
 use crate::words::{figure, sites_in_words};
 use protocol::cohort::{FeatureKind, OutcomeSpecification, Value, with_unit};
 use protocol::job::Job;
@@ -69,6 +69,9 @@ struct Within {
 struct Fared {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     classes: Vec<Class>,
+    /// Of a survival time who has an event by each horizon that enough are followed to.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    by: Vec<Class>,
     /// Of another outcome its mean, or its rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     number: Option<Number>,
@@ -337,10 +340,19 @@ impl Fared {
                 let ends = mean.into();
                 fared.number = Some(Number { what, ends });
             }
+            Some(Outlook::Survival(curve)) => {
+                let by = curve.points.iter().map(|point| Class {
+                    class: event_by(outcome, point.time),
+                    share: with_event(point.share).into(),
+                });
+                fared.by = by.collect();
+            }
             Some(Outlook::Rate(rate)) => {
                 let whole = match everybody.outlook(everybody, kind) {
                     Some(Outlook::Rate(rate)) => rate.value,
-                    Some(Outlook::Classes(_) | Outlook::Mean(_)) | None => rate.value,
+                    Some(Outlook::Classes(_) | Outlook::Mean(_) | Outlook::Survival(_)) | None => {
+                        rate.value
+                    }
                 };
                 let units = units_of(whole);
                 fared.number = Some(Number {
@@ -357,6 +369,7 @@ impl Fared {
         let first = usize::from(self.classes.len() == 2);
         let classes = self.classes.iter().skip(first);
         let mut parts: Vec<_> = classes
+            .chain(&self.by)
             .map(|one| (one.class.clone(), true, one.share))
             .collect();
         let number = self.number.iter();

@@ -17,7 +17,7 @@ pub(crate) const LINE: i32 = 20;
 /// Between a drawing and its edge, in pixels.
 pub(crate) const EDGE: i32 = 8;
 /// Width of a letter, on average, in pixels.
-const LETTER: i32 = 7;
+pub(crate) const LETTER: i32 = 7;
 /// Room for the mark of an entry, in pixels.
 const MARK: i32 = 24;
 

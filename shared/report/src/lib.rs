@@ -47,7 +47,7 @@ pub use scatter::{scatter_by_group, scatter_by_value};
 /// A table that cannot be written as JSON.
 pub use serde_json::Error as JsonError;
 pub use studies::{studies_json, studies_table, study_json, study_text};
-pub use survival::{SurvivalCurve, SurvivalPoint, survival};
+pub use survival::{Known, SurvivalCurve, SurvivalPoint, survival};
 pub use watching::Watching;
 pub use words::moment;
 

@@ -2,6 +2,7 @@
 
 use crate::words::{figure, of_hundred};
 use protocol::cohort::{OutcomeKind, OutcomeSpecification};
+use protocol::method::neighbours::model::Interval;
 use serde::Serialize;
 
 /// Patients of a class, or with an event.
@@ -64,6 +65,21 @@ pub(crate) fn groups(
         share: *patients as f64 / all,
     };
     labels.into_iter().zip(counts).map(group).collect()
+}
+
+/// Who has an event by a time.
+pub(crate) fn event_by(outcome: &OutcomeSpecification, time: f64) -> String {
+    let (event, unit) = (outcome.event_label(), outcome.unit_in_words());
+    format!("{event} by {} {unit}", figure(time))
+}
+
+/// The share with an event, of the share without one.
+pub(crate) fn with_event(without: Interval) -> Interval {
+    Interval {
+        value: 1.0 - without.value,
+        low: 1.0 - without.high,
+        high: 1.0 - without.low,
+    }
 }
 
 /// So many units of time that a rate in them is a figure that people read.

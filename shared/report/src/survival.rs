@@ -1,8 +1,9 @@
 //! Survival of groups: stepped curves with bands of 95 %, a stroke for each time at which patients were censored, and below the axis the
-//! numbers at risk.
+//! numbers at risk. Of what is known at some times alone, lines join the points.
 
 use crate::figures::{
-    Area, EDGE, Entry, FONT, FigureError, GREY, LINE, Mark, PALETTE, drawing, fault, write,
+    Area, EDGE, Entry, FONT, FigureError, GREY, LETTER, LINE, Mark, PALETTE, WIDTH, drawing, fault,
+    write,
 };
 use crate::plots::HEIGHT;
 use plotters::coord::ranged1d::{BoldPoints, Ranged};
@@ -28,8 +29,17 @@ pub struct SurvivalCurve {
     pub points: Vec<SurvivalPoint>,
     /// When patients were censored, and the curve there.
     pub censored: Vec<(f64, f64)>,
-    /// When each patient was last seen, rising.
-    pub followed: Vec<f64>,
+    /// What is known of its patients.
+    pub known: Known,
+}
+
+/// What is known of the patients of a curve.
+#[derive(Debug, Clone)]
+pub enum Known {
+    /// When each was last seen, rising.
+    Patients(Vec<f64>),
+    /// At each point how many are at risk, in words.
+    Points(Vec<String>),
 }
 
 /// A point of such a curve.
@@ -46,12 +56,34 @@ pub struct SurvivalPoint {
 }
 
 impl SurvivalCurve {
-    fn at_risk(&self, time: f64) -> usize {
-        self.followed.len() - self.followed.partition_point(|seen| *seen < time)
+    /// The numbers at risk: at the labels of the axis, or at its points.
+    fn at_risk(&self, labels: &[f64]) -> Vec<(f64, String)> {
+        match &self.known {
+            Known::Patients(followed) => {
+                let left =
+                    |time: f64| followed.len() - followed.partition_point(|seen| *seen < time);
+                labels
+                    .iter()
+                    .map(|time| (*time, left(*time).to_string()))
+                    .collect()
+            }
+            Known::Points(numbers) => {
+                let both = self.points.iter().zip(numbers);
+                both.map(|(point, number)| (point.time, number.clone()))
+                    .collect()
+            }
+        }
     }
 
-    /// The corners of its steps: each stands between the point before and the point at its time.
+    /// The corners of its steps: each stands between the point before and the point at its time. Of points alone they are themselves.
     fn stepped(&self, of: fn(&SurvivalPoint) -> f64) -> Vec<(f64, f64)> {
+        if let Known::Points(_) = self.known {
+            return self
+                .points
+                .iter()
+                .map(|point| (point.time, of(point)))
+                .collect();
+        }
         let steps = self.points.windows(2);
         let corners = steps.flat_map(|pair| {
             let before = of(&pair[0]);
@@ -137,6 +169,13 @@ pub fn survival(
             };
             let strokes = group.strokes(last).into_iter().map(stroke);
             chart.draw_series(strokes).map_err(fault)?;
+            if let Known::Points(_) = group.known {
+                let dots = group.points.iter().skip(1);
+                let dot = |point: &SurvivalPoint| {
+                    Circle::new((point.time, point.share), 4, colour.filled())
+                };
+                chart.draw_series(dots.map(dot)).map_err(fault)?;
+            }
         }
         at_risk(area, chart.plotting_area(), groups)
     })
@@ -165,10 +204,17 @@ fn at_risk(
             colour.stroke_width(2),
         );
         area.draw(&mark).map_err(fault)?;
-        for time in &times {
-            let at = plotted.map_coordinate(&(*time, 0.0)).0;
+        let mut end = 0;
+        for (time, number) in group.at_risk(&times) {
+            let half = i32::try_from(number.chars().count()).unwrap_or(0) * LETTER / 2 + EDGE / 2;
+            let at = plotted.map_coordinate(&(time, 0.0)).0.min(WIDTH - half);
+            // What would stand on another number stands in the table alone.
+            if at - half < end {
+                continue;
+            }
+            end = at + half;
             let style = TextStyle::from(FONT.into_font()).pos(Pos::new(HPos::Center, VPos::Top));
-            let text = Text::new(group.at_risk(*time).to_string(), (at, top + 2), style);
+            let text = Text::new(number, (at, top + 2), style);
             area.draw(&text).map_err(fault)?;
         }
     }
@@ -208,7 +254,7 @@ mod tests {
             name: "high".to_owned(),
             points: vec![point(0.0, 1.0, 1.0, 1.0), point(4.0, 0.5, 0.2, 0.8)],
             censored: vec![(2.0, 1.0), (2.001, 1.0), (3.0, 1.0)],
-            followed: vec![2.0, 2.001, 3.0, 4.0, 4.0],
+            known: Known::Patients(vec![2.0, 2.001, 3.0, 4.0, 4.0]),
         }
     }
 

@@ -90,7 +90,10 @@ impl World<'_> {
             // Small groups do not depend on outcomes: where patients are does not matter here, but how many are in each group does.
             let places = Array2::from_shape_fn((*size, 1), |(row, _)| row as f64);
             for (number, members) in parted(places.view(), LEAST).into_iter().enumerate() {
-                let fates: Vec<(f64, bool)> = members.iter().map(|_| self.fate.draw(&mut stream)).collect();
+                let fates: Vec<(f64, bool)> = members
+                    .iter()
+                    .map(|_| self.fate.draw(&mut stream))
+                    .collect();
                 let mut key = [0; 32];
                 let words = [self.number, draw, site as u64, number as u64];
                 for (part, word) in key.chunks_exact_mut(8).zip(words) {
@@ -115,9 +118,15 @@ impl Told {
         self.patients += fates.len() as f64;
         let own = match noise {
             Some((epsilon, key)) => Hidden::by(key).classes(&counts, epsilon),
-            None => counts.into_iter().map(|sum| Noised { sum, variance: 0.0 }).collect(),
+            None => counts
+                .into_iter()
+                .map(|sum| Noised { sum, variance: 0.0 })
+                .collect(),
         };
-        self.cells.iter_mut().zip(own).for_each(|(sum, one)| sum.add(1.0, one));
+        self.cells
+            .iter_mut()
+            .zip(own)
+            .for_each(|(sum, one)| sum.add(1.0, one));
     }
 }
 
@@ -170,7 +179,8 @@ impl Held {
         let median = curve.median();
         let half = (0.5_f64.ln() / fate.survive.ln()).powf(1.0 / fate.shape);
         let last = curve.points.last().map_or(0.0, |point| point.time);
-        let holds = median.low.map_or(last <= half, |low| low <= half) && median.high.is_none_or(|high| half <= high);
+        let holds = median.low.map_or(last <= half, |low| low <= half)
+            && median.high.is_none_or(|high| half <= high);
         for (held, point) in held.iter_mut().zip(&curve.points) {
             let truth = fate.survival(point.time);
             held.told = 1;
@@ -184,15 +194,22 @@ impl Held {
 
 /// Of each grid and each of its times.
 fn trial(world: World<'_>, grids: &[Vec<f64>], draws: u64) -> Vec<Vec<Held>> {
-    let none = || grids.iter().map(|times| vec![Held::default(); times.len()]).collect::<Vec<_>>();
+    let none = || {
+        grids
+            .iter()
+            .map(|times| vec![Held::default(); times.len()])
+            .collect::<Vec<_>>()
+    };
     let one = |draw: u64| {
         let told = world.told(grids, draw);
         let both = told.iter().zip(grids);
-        both.map(|(told, times)| Held::of(told, times, world.fate)).collect::<Vec<_>>()
+        both.map(|(told, times)| Held::of(told, times, world.fate))
+            .collect::<Vec<_>>()
     };
     let and = |one: Vec<Vec<Held>>, other: Vec<Vec<Held>>| {
         let grids = one.into_iter().zip(other);
-        let times = grids.map(|(one, other)| one.into_iter().zip(other).map(|(a, b)| a.and(b)).collect());
+        let times =
+            grids.map(|(one, other)| one.into_iter().zip(other).map(|(a, b)| a.and(b)).collect());
         times.collect()
     };
     (0..draws).into_par_iter().map(one).reduce(none, and)
@@ -203,9 +220,18 @@ fn sound(curve: &GridCurve) {
     let mut before = (1.0, 1.0, 1.0, f64::INFINITY);
     for point in &curve.points {
         let share = point.share;
-        assert!(0.0 <= share.low && share.low <= share.value && share.value <= share.high && share.high <= 1.0, "{share:?}");
+        assert!(
+            0.0 <= share.low
+                && share.low <= share.value
+                && share.value <= share.high
+                && share.high <= 1.0,
+            "{share:?}"
+        );
         let now = (share.value, share.low, share.high, point.at_risk.value);
-        assert!(now.0 <= before.0 && now.1 <= before.1 && now.2 <= before.2 && now.3 <= before.3, "{curve:?}");
+        assert!(
+            now.0 <= before.0 && now.1 <= before.1 && now.2 <= before.2 && now.3 <= before.3,
+            "{curve:?}"
+        );
         before = now;
     }
 }
@@ -235,12 +261,24 @@ const LOSSES: [Lost; 8] = [
 
 #[test]
 fn intervals_hold_the_truth_whatever_the_size_the_hospitals_and_the_censoring() {
-    let asked = std::env::var("KINDRED_DRAWS").ok().and_then(|draws| draws.parse().ok());
+    let asked = std::env::var("KINDRED_DRAWS")
+        .ok()
+        .and_then(|draws| draws.parse().ok());
     let draws = asked.unwrap_or(DRAWS);
-    let grids = [vec![1.0], vec![0.2, 0.6, 1.0], vec![0.2, 0.4, 0.6, 0.8, 1.0]];
-    println!("95 % intervals of curves on a grid; {draws} draws of each world; epsilon 1, small groups of {LEAST}.");
-    println!("Worlds: survival at the last time of 0.9, 0.5 and 0.15, Weibull of shape 0.5 and 2. Least: of a world and a time that is told in half of the draws.");
-    println!("hospitals | lost from sight | % lost | times | told % | held % | least % | width | medians held %");
+    let grids = [
+        vec![1.0],
+        vec![0.2, 0.6, 1.0],
+        vec![0.2, 0.4, 0.6, 0.8, 1.0],
+    ];
+    println!(
+        "95 % intervals of curves on a grid; {draws} draws of each world; epsilon 1, small groups of {LEAST}."
+    );
+    println!(
+        "Worlds: survival at the last time of 0.9, 0.5 and 0.15, Weibull of shape 0.5 and 2. Least: of a world and a time that is told in half of the draws."
+    );
+    println!(
+        "hospitals | lost from sight | % lost | times | told % | held % | least % | width | medians held %"
+    );
     let (mut worst, mut number): (f64, u64) = (100.0, 0);
     for (name, sizes) in HOSPITALS {
         for lost in LOSSES {
@@ -248,7 +286,11 @@ fn intervals_hold_the_truth_whatever_the_size_the_hospitals_and_the_censoring() 
             for survive in [0.9, 0.5, 0.15] {
                 for shape in [0.5, 2.0] {
                     number += 1;
-                    let fate = Fate { survive, shape, lost };
+                    let fate = Fate {
+                        survive,
+                        shape,
+                        lost,
+                    };
                     let world = World {
                         sizes,
                         fate,
@@ -256,13 +298,17 @@ fn intervals_hold_the_truth_whatever_the_size_the_hospitals_and_the_censoring() 
                         number,
                     };
                     let held = trial(world, &grids, draws);
-                    all.iter_mut().zip(held).for_each(|(all, held)| all.extend(held));
+                    all.iter_mut()
+                        .zip(held)
+                        .for_each(|(all, held)| all.extend(held));
                 }
             }
             for (times, all) in grids.iter().zip(all) {
                 let sum = all.iter().copied().fold(Held::default(), Held::and);
                 let many = all.iter().filter(|one| one.told * 2 >= one.asked);
-                let least = many.map(|one| Held::percent(one.held, one.told)).fold(100.0, f64::min);
+                let least = many
+                    .map(|one| Held::percent(one.held, one.told))
+                    .fold(100.0, f64::min);
                 let held = Held::percent(sum.held, sum.told);
                 println!(
                     "{name} | {lost:?} | {:.0} | {} | {:.0} | {held:.1} | {least:.1} | {:.2} | {:.1}",

@@ -1,7 +1,7 @@
 //! Figures of single patients, which stay at the site.
 
 use protocol::cohort::OutcomeSpecification;
-use report::{SurvivalCurve, SurvivalPoint, against, survival};
+use report::{Known, SurvivalCurve, SurvivalPoint, against, survival};
 use similarity::cohort::Outcome;
 use similarity::judge::predicted::Predicted;
 use similarity::judge::survival::{KaplanMeier, groups_by_risk};
@@ -22,7 +22,7 @@ pub(crate) fn survival_curve(name: String, curve: &KaplanMeier) -> SurvivalCurve
         name,
         points: points.collect(),
         censored: curve.censored(),
-        followed: curve.followed().collect(),
+        known: Known::Patients(curve.followed().collect()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a run that looks for groups of patients leaves: how many there are, what marks each, and how it fared.
 
 pub(super) mod answer;
+mod curves;
 
 use super::room::{Reported, usual_title};
 use super::{Chapters, File, Said};
@@ -12,6 +13,7 @@ use crate::tables;
 use crate::words::{figure, probability, sites_in_words};
 use answer::{Answer, Group, OneMark, OneTried};
 use maud::{Markup, html};
+use protocol::cohort::OutcomeSpecification;
 use protocol::job::Job;
 use protocol::method::cluster::model::Model;
 use protocol::method::cluster::settings::ClusterSettings;
@@ -45,7 +47,10 @@ impl Reported for Model {
     ) -> Result<Chapters, FigureError> {
         let answer = Answer::new(result, job, self);
         Ok(Chapters {
-            glance: groups(&answer),
+            glance: html! {
+                (groups(&answer))
+                (curves::drawn(&answer, &job.cohort.outcome)?)
+            },
             features: marks(&answer),
             sites: tables::sites(result),
             quality: tried(&answer, settings)?,
@@ -87,28 +92,35 @@ impl Reported for Model {
     ) -> Option<Said> {
         let answer = Answer::new(result, job, self);
         Some(Said::Answer(super::Answer {
-            text: words(&answer, settings),
+            text: words(&answer, settings, &job.cohort.outcome),
             json: serde_json::to_string_pretty(&answer).map_err(io::Error::other),
             csv: answer.csv(),
         }))
     }
 }
 
-/// `clusters.csv` and `clusters.json`.
+/// `clusters.csv` and `clusters.json`; where there are curves, `survival.csv`.
 fn files(result: &RunResult, job: &Job, model: &Model) -> Vec<File> {
     let answer = Answer::new(result, job, model);
-    vec![
+    let mut files = vec![
         ("clusters.csv", answer.csv()),
         ("clusters.json", json(&answer)),
-    ]
+    ];
+    if answer.groups.iter().any(|group| group.survival.is_some()) {
+        files.push(("survival.csv", curves::csv(&answer)));
+    }
+    files
 }
 
 /// The answer in words: how many groups there are, each of them, and who is in none.
-fn words(answer: &Answer, settings: &ClusterSettings) -> String {
-    let groups = answer.groups.iter();
-    let groups = groups.map(|group| group.sentence(answer.sites));
+fn words(answer: &Answer, settings: &ClusterSettings, outcome: &OutcomeSpecification) -> String {
+    let groups = answer.groups.iter().flat_map(|group| {
+        let sentence = [group.sentence(answer.sites)];
+        sentence.into_iter().chain(curves::lines(group, outcome))
+    });
     let lines = [lead(answer, settings)].into_iter().chain(groups);
-    let lines: Vec<String> = lines.chain(in_none(answer)).collect();
+    let missing = curves::missing(outcome).map(str::to_owned);
+    let lines: Vec<String> = lines.chain(in_none(answer)).chain(missing).collect();
     lines.join("\n")
 }
 

@@ -168,7 +168,10 @@ impl Exposure {
     /// How much survival falls for each patient of a cell.
     fn change(self, steps: &[Step], cell: usize) -> f64 {
         let own = steps.iter().enumerate().map(|(place, step)| {
-            let others = steps.iter().enumerate().filter(|(other, _)| *other != place);
+            let others = steps
+                .iter()
+                .enumerate()
+                .filter(|(other, _)| *other != place);
             let others: f64 = others.map(|(_, step)| 1.0 - step.hazard).product();
             let events = f64::from(u8::from(cell == 2 * place));
             others * (events + step.hazard * self.of(place, cell)) / step.exposed
@@ -195,12 +198,16 @@ fn falling(points: &mut [GridPoint]) {
     let mut blocks: Vec<(f64, usize)> = Vec::new();
     for point in points.iter() {
         let mut block = (point.share.value, 1);
-        while let Some((before, size)) = blocks.pop_if(|last| last.0 / last.1 as f64 <= block.0 / block.1 as f64) {
+        while let Some((before, size)) =
+            blocks.pop_if(|last| last.0 / last.1 as f64 <= block.0 / block.1 as f64)
+        {
             block = (block.0 + before, block.1 + size);
         }
         blocks.push(block);
     }
-    let values = blocks.into_iter().flat_map(|(sum, size)| std::iter::repeat_n(sum / size as f64, size));
+    let values = blocks
+        .into_iter()
+        .flat_map(|(sum, size)| std::iter::repeat_n(sum / size as f64, size));
     let (mut low, mut high) = (1.0_f64, 0.0_f64);
     for (point, value) in points.iter_mut().zip(values) {
         low = low.min(point.share.low);
@@ -216,7 +223,8 @@ impl GridCurve {
     /// When the line through the points first reaches one half. Its ends are times of the grid.
     #[must_use]
     pub fn median(&self) -> Median {
-        let reached = |of: fn(&Interval) -> f64| self.points.iter().position(|point| of(&point.share) <= 0.5);
+        let reached =
+            |of: fn(&Interval) -> f64| self.points.iter().position(|point| of(&point.share) <= 0.5);
         let before = |place: usize| {
             let point = place.checked_sub(1).map(|place| self.points[place]);
             point.map_or((0.0, 1.0), |point| (point.time, point.share.value))

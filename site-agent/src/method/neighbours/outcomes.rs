@@ -12,6 +12,7 @@ use protocol::cohort::OutcomeKind;
 use protocol::job::Job;
 use protocol::message::neighbours::{Alike, Noised};
 use similarity::cohort::Outcome;
+use similarity::uses::curves::cell;
 use similarity::uses::hidden::Hidden;
 
 /// The outcomes of a site's patients, and what their noise follows from.
@@ -57,10 +58,13 @@ impl<'s> Outcomes<'s> {
         };
         match self.cohort.cohort.outcome() {
             Outcome::Classes { codes, .. } => {
-                let mut counts = vec![0.0; told.classes.len()];
-                members
-                    .iter()
-                    .for_each(|row| counts[codes[*row] as usize] += 1.0);
+                let cells = members.iter().map(|row| codes[*row] as usize);
+                told.classes = hidden.classes(&counts(cells, told.classes.len()), self.epsilon);
+            }
+            Outcome::Survival { time, event } if !self.kind.horizons().is_empty() => {
+                // With another time or event a patient is in another cell, as with another class.
+                let of = |row: &usize| cell(self.kind.horizons(), time[*row], event[*row]);
+                let counts = counts(members.iter().map(of), told.classes.len());
                 told.classes = hidden.classes(&counts, self.epsilon);
             }
             Outcome::Survival { time, event } => {
@@ -116,4 +120,11 @@ impl<'s> Outcomes<'s> {
         }
         Hidden::by(key)
     }
+}
+
+/// Patients of each of so many cells.
+fn counts(cells: impl Iterator<Item = usize>, all: usize) -> Vec<f64> {
+    let mut counts = vec![0.0; all];
+    cells.for_each(|cell| counts[cell] += 1.0);
+    counts
 }

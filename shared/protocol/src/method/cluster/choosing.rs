@@ -6,6 +6,7 @@ use super::searching::Best;
 use super::settings::ClusterSettings;
 use crate::cohort::OutcomeKind;
 use crate::message::neighbours::Noised;
+use crate::method::neighbours::settings::{Followed, followed};
 use similarity::uses::clusters::{Divided, Gains, Left, StabilityRule, impurity, squares_left};
 
 /// What each number of clusters is worth. Clusters come by their size, as the divisions do.
@@ -78,21 +79,56 @@ fn bias(kind: &OutcomeKind, fared: &[Alike]) -> Option<Bias> {
             squares_left(&sums?)
         }
         OutcomeKind::Survival { .. } => {
-            let events = |one: &Alike| one.classes.get(1).map_or(0.0, |events| events.sum);
-            let time = |one: &Alike| one.sums.first().map_or(0.0, |time| time.sum);
-            let followed: f64 = fared.iter().map(time).sum();
-            if followed <= 0.0 {
-                return None;
-            }
-            let hazard = fared.iter().map(events).sum::<f64>() / followed;
-            let scores = |one: &Alike| {
-                let due = hazard * time(one);
-                (one.count(), events(one) - due, events(one))
-            };
-            let scores: Vec<_> = fared.iter().map(scores).collect();
+            let (own, all) = (Lives::of(kind), fared.iter());
+            let lives: Vec<Followed> = all.clone().map(|one| own.followed(one)).collect();
+            let hazard = hazard(&lives)?;
+            let scores = all.zip(&lives).map(|(one, lives)| {
+                let due = hazard * lives.time;
+                (one.count(), lives.events - due, lives.events)
+            });
+            let scores: Vec<_> = scores.collect();
             squares_left(&scores)
         }
     }
+}
+
+/// How numbers of a group count for events and for time.
+struct Lives(Vec<Followed>);
+
+impl Lives {
+    fn of(kind: &OutcomeKind) -> Self {
+        Self(followed(kind.horizons()))
+    }
+
+    fn numbers<'l>(&'l self, one: &'l Alike) -> impl Iterator<Item = (&'l Followed, &'l Noised)> {
+        self.0.iter().zip(one.classes.iter().chain(&one.sums))
+    }
+
+    fn followed(&self, one: &Alike) -> Followed {
+        let nothing = Followed {
+            events: 0.0,
+            time: 0.0,
+        };
+        let numbers = self.numbers(one);
+        numbers.fold(nothing, |sum, (own, told)| Followed {
+            events: sum.events + own.events * told.sum,
+            time: sum.time + own.time * told.sum,
+        })
+    }
+
+    /// The variance of the noise in the events less what was due.
+    fn noise(&self, one: &Alike, hazard: f64) -> f64 {
+        let own = self.numbers(one);
+        let own = own.map(|(own, told)| (own.events - hazard * own.time).powi(2) * told.variance);
+        own.sum()
+    }
+}
+
+/// Events in a unit of time of all together; none without time.
+fn hazard(lives: &[Followed]) -> Option<f64> {
+    let time: f64 = lives.iter().map(|one| one.time).sum();
+    let events: f64 = lives.iter().map(|one| one.events).sum();
+    (time > 0.0).then(|| events / time)
 }
 
 /// Patients of each class, in whole ones: noise may take a sum below 0.
@@ -155,9 +191,11 @@ fn noise(kind: &OutcomeKind, fared: &[Alike], patients: f64) -> f64 {
             (variance, squares - sum * sum / patients)
         }
         OutcomeKind::Survival { .. } => {
-            let ((events, variance), (followed, of_time)) = (over(classes, 1), over(sums, 0));
-            let hazard = events / followed.max(f64::MIN_POSITIVE);
-            (variance + hazard * hazard * of_time, events)
+            let own = Lives::of(kind);
+            let lives: Vec<Followed> = fared.iter().map(|one| own.followed(one)).collect();
+            let hazard = hazard(&lives).unwrap_or(0.0);
+            let noise = fared.iter().map(|one| own.noise(one, hazard)).sum();
+            (noise, lives.iter().map(|one| one.events).sum())
         }
     };
     match varies > 0.0 {

@@ -5,7 +5,7 @@ pub use super::message::{Mark, Marks};
 use crate::cohort::OutcomeKind;
 use crate::exchange::Course;
 pub use crate::message::neighbours::Alike;
-pub use crate::method::neighbours::model::{Interval, Outlook};
+pub use crate::method::neighbours::model::{GridCurve, GridPoint, Interval, Outlook};
 use crate::method::room::{MethodModel, Placing};
 use ndarray::Array2;
 pub use similarity::uses::clusters::Bias;

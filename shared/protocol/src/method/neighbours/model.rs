@@ -7,6 +7,7 @@ use crate::cohort::OutcomeKind;
 use crate::exchange::Course;
 use crate::method::room::{MethodModel, Placing};
 pub use similarity::uses::cases::Interval;
+pub use similarity::uses::curves::{GridCurve, GridPoint};
 pub use similarity::uses::estimates::variance;
 
 /// Who is alike at the sites, and how they fared.
@@ -35,8 +36,10 @@ pub enum Outlook {
     Classes(Vec<Interval>),
     /// The mean of a number.
     Mean(Interval),
-    /// Events in a unit of time that patients were followed.
+    /// Events in a unit of time that patients were followed, of an outcome without horizons.
     Rate(Interval),
+    /// Survival at the outcome's horizons, as far as enough are followed.
+    Survival(GridCurve),
 }
 
 impl Model {
@@ -83,6 +86,9 @@ impl Alike {
                 };
                 let usual = variance(all, of_all.sum, squares_of_all.sum);
                 Some(Outlook::Mean(counted.mean(*sum, *squares, usual)))
+            }
+            (OutcomeKind::Survival { horizons, .. }, []) => {
+                Some(Outlook::Survival(counted.curve(horizons, &self.classes)))
             }
             (OutcomeKind::Survival { .. }, [time]) => {
                 let events = self.classes.get(1)?;

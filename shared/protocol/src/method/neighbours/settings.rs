@@ -16,6 +16,7 @@ use crate::name::RunId;
 use privacy::Permission;
 use similarity::compare::REASONS;
 use similarity::numeric::precision::Precision;
+use similarity::uses::curves::cells;
 use std::collections::BTreeSet;
 
 /// Who is alike: the nearest so many of a hundred pairs of patients of one site. Nobody chooses other radii.
@@ -192,15 +193,40 @@ impl MethodSettings for NeighboursSettings {
 
 /// What is counted of a group of patients: in how many classes, and how many sums beside.
 ///
-/// Of a number all patients are one class, with the sum of the outcome and of its square; of a survival time those without an event and
-/// those with one, with the time that they were followed. Times end at the horizon, and numbers at the ends of the outcome's range.
+/// Of a number all patients are one class, with the sum of the outcome and of its square; of a survival time the cells of the grid that the
+/// outcome's horizons are. Without such, it is those without an event and those with one, with the time that they were followed. Times
+/// end at the horizon, and numbers at the ends of the outcome's range.
 #[must_use]
 pub fn counted(kind: &OutcomeKind) -> (usize, usize) {
     match kind {
         OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } => (kind.classes().len(), 0),
         OutcomeKind::Numeric => (1, 2),
-        OutcomeKind::Survival { .. } => (2, 1),
+        OutcomeKind::Survival { horizons, .. } if horizons.is_empty() => (2, 1),
+        OutcomeKind::Survival { horizons, .. } => (cells(horizons.len()), 0),
     }
+}
+
+/// How often each number that is counted of a group is an event, and time that patients were followed: a patient of a cell of the grid is
+/// followed up to its middle.
+#[must_use]
+pub(in crate::method) fn followed(horizons: &[f64]) -> Vec<Followed> {
+    let one = |events, time| Followed { events, time };
+    let Some(last) = horizons.last() else {
+        return vec![one(0.0, 0.0), one(1.0, 0.0), one(0.0, 1.0)];
+    };
+    let begins = std::iter::once(&0.0).chain(horizons);
+    let middles = begins
+        .zip(horizons)
+        .map(|(begin, end)| f64::midpoint(*begin, *end));
+    let cells = middles.flat_map(|middle| [one(1.0, middle), one(0.0, middle)]);
+    cells.chain([one(0.0, *last)]).collect()
+}
+
+/// What a number counts for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in crate::method) struct Followed {
+    pub(in crate::method) events: f64,
+    pub(in crate::method) time: f64,
 }
 
 /// Reports an outcome that no noise can hide in groups.
@@ -221,7 +247,9 @@ pub fn without_end(outcome: &OutcomeSpecification) -> Option<&'static str> {
         OutcomeKind::Numeric => {
             Some("range = [lowest, highest], for one patient may add so much to a group's sum")
         }
-        OutcomeKind::Survival { horizon, .. } if horizon.is_some() => None,
+        OutcomeKind::Survival {
+            horizon, horizons, ..
+        } if horizon.is_some() || !horizons.is_empty() => None,
         OutcomeKind::Survival { .. } => {
             Some("a horizon, for one patient may add so much time to a group's sum")
         }

@@ -1,10 +1,12 @@
 //! The groups in numbers, as pages and files tell them.
 
-use crate::outcome::{rate_in_words, units_of};
+use crate::outcome::{event_by, rate_in_words, units_of, with_event};
 use crate::words::figure;
 use protocol::cohort::{Feature, FeatureKind, OutcomeSpecification};
 use protocol::job::Job;
-use protocol::method::cluster::model::{Interval, Mark, Model, Outlook, Tried};
+use protocol::method::cluster::model::{
+    GridCurve, GridPoint, Interval, Mark, Model, Outlook, Tried,
+};
 use protocol::method::neighbours::model::variance;
 use protocol::result::RunResult;
 use serde::Serialize;
@@ -60,6 +62,9 @@ pub(super) struct Group {
     pub(super) sites: u64,
     stability: f64,
     fared: Vec<Fared>,
+    /// None of another outcome than a survival time with horizons, and of too few patients.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) survival: Option<Curve>,
     pub(super) marks: Vec<OneMark>,
 }
 
@@ -73,6 +78,78 @@ struct Fared {
     high: Option<f64>,
     #[serde(skip)]
     is_share: bool,
+}
+
+/// Survival of a group, with intervals of 95 %.
+#[derive(Debug, Serialize)]
+pub(super) struct Curve {
+    pub(super) points: Vec<CurvePoint>,
+    /// None where the curve does not reach one half.
+    median: Option<f64>,
+    /// Times of the grid; none where the curve does not show it.
+    median_low: Option<f64>,
+    median_high: Option<f64>,
+}
+
+/// Survival at a horizon, and who is followed beyond it: rounded, with the ends that 95 % of the noise is within.
+#[derive(Debug, Serialize)]
+pub(super) struct CurvePoint {
+    pub(super) time: f64,
+    /// Without an event.
+    pub(super) share: f64,
+    pub(super) low: f64,
+    pub(super) high: f64,
+    pub(super) at_risk: u64,
+    pub(super) at_risk_low: u64,
+    pub(super) at_risk_high: u64,
+}
+
+impl Curve {
+    /// None without a point.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // patients are far below 2^52
+    fn of(curve: &GridCurve) -> Option<Self> {
+        let whole = |patients: f64| patients.round().max(0.0) as u64;
+        let point = |point: &GridPoint| CurvePoint {
+            time: point.time,
+            share: point.share.value,
+            low: point.share.low,
+            high: point.share.high,
+            at_risk: whole(point.at_risk.value),
+            at_risk_low: whole(point.at_risk.low),
+            at_risk_high: whole(point.at_risk.high),
+        };
+        let median = curve.median();
+        (!curve.points.is_empty()).then(|| Self {
+            points: curve.points.iter().map(point).collect(),
+            median: median.time,
+            median_low: median.low,
+            median_high: median.high,
+        })
+    }
+
+    /// When half have an event, as far as that is known.
+    pub(super) fn median_in_words(&self, outcome: &OutcomeSpecification) -> String {
+        let unit = outcome.unit_in_words();
+        let value = self.median.map_or("not reached".to_owned(), |time| {
+            format!("about {} {unit}", figure(time))
+        });
+        match (self.median_low, self.median_high) {
+            (Some(low), Some(high)) => format!("{value} ({} to {})", figure(low), figure(high)),
+            (Some(low), None) => format!("{value} (from {})", figure(low)),
+            (None, _) => value,
+        }
+    }
+}
+
+impl CurvePoint {
+    /// The number at risk, and how far off noise may be.
+    pub(super) fn at_risk_in_words(&self) -> String {
+        let off = (self.at_risk_high - self.at_risk).max(self.at_risk - self.at_risk_low);
+        match off {
+            0 => self.at_risk.to_string(),
+            off => format!("{}\u{b1}{off}", self.at_risk),
+        }
+    }
 }
 
 /// What patients have of a feature.
@@ -137,21 +214,25 @@ fn groups(job: &Job, model: &Model, shown: &Tried) -> Vec<Group> {
     let outlooks = (0..shown.clusters()).filter_map(|place| shown.outlook(place, kind));
     let rates = outlooks.filter_map(|outlook| match outlook {
         Outlook::Rate(rate) => Some(rate.value),
-        Outlook::Classes(_) | Outlook::Mean(_) => None,
+        Outlook::Classes(_) | Outlook::Mean(_) | Outlook::Survival(_) => None,
     });
     // One number of units for all, so that rates can be compared.
     let units = units_of(rates.fold(1.0, f64::min));
     let all: u64 = shown.fared.iter().map(|one| one.count()).sum();
     let one = |place: usize| {
         let patients = shown.fared[place].count();
+        let outlook = shown.outlook(place, kind);
         Group {
             group: place + 1,
             patients,
             share: patients as f64 / all.max(1) as f64,
             sites: model.marks.get(place).map_or(0, |one| one.sites),
             stability: shown.stability[place],
-            fared: shown
-                .outlook(place, kind)
+            survival: match &outlook {
+                Some(Outlook::Survival(curve)) => Curve::of(curve),
+                Some(Outlook::Classes(_) | Outlook::Mean(_) | Outlook::Rate(_)) | None => None,
+            },
+            fared: outlook
                 .map(|outlook| fared(&outlook, outcome, units))
                 .unwrap_or_default(),
             marks: marks(job, model, place),
@@ -178,6 +259,13 @@ fn fared(outlook: &Outlook, outcome: &OutcomeSpecification, units: f64) -> Vec<F
         Outlook::Mean(mean) => {
             let what = format!("mean {}", outcome.label_with_unit());
             vec![one(what, mean, false, 1.0)]
+        }
+        Outlook::Survival(curve) => {
+            let last = curve.points.last().map(|last| {
+                let what = event_by(outcome, last.time);
+                one(what, &with_event(last.share), true, 1.0)
+            });
+            last.into_iter().collect()
         }
         Outlook::Rate(rate) => vec![one(rate_in_words(outcome, units), rate, false, units)],
     }
@@ -333,7 +421,10 @@ impl Group {
             }
         };
         let all: Vec<String> = self.fared.iter().skip(first).map(text).collect();
-        all.join(", ")
+        match all.is_empty() {
+            true => "too few to say how they fared".to_owned(),
+            false => all.join(", "),
+        }
     }
 
     /// The group in a sentence.

@@ -1,0 +1,181 @@
+//! Survival of the groups: as a figure, as tables, and in words.
+
+use super::answer::{Answer, Curve, Group};
+use crate::figures::FigureError;
+use crate::survival::{Known, SurvivalCurve, SurvivalPoint, survival};
+use crate::tables;
+use crate::words::{figure, of_hundred};
+use maud::{Markup, html};
+use protocol::cohort::{OutcomeKind, OutcomeSpecification};
+use std::io;
+
+/// Why a survival outcome has no curves.
+const NO_GRID: &str =
+    "There are no survival curves, because the study's outcome lists no horizons.";
+/// What the figure shows.
+const CAPTION: &str = "From counts between the study's horizons, joined by lines. Bands of 95 % allow for chance, for the noise that hides single \
+    outcomes, and for when patients were censored in between. Numbers at risk have the noise that 95 % are within.";
+
+/// Why there are no curves; nothing where there are some, or of another outcome.
+pub(super) fn missing(outcome: &OutcomeSpecification) -> Option<&'static str> {
+    match &outcome.kind {
+        OutcomeKind::Survival { horizons, .. } if horizons.is_empty() => Some(NO_GRID),
+        OutcomeKind::Survival { .. }
+        | OutcomeKind::Binary { .. }
+        | OutcomeKind::Categorical { .. }
+        | OutcomeKind::Numeric => None,
+    }
+}
+
+/// The curves of all groups that have one, and their table.
+///
+/// # Errors
+/// [`FigureError`].
+pub(super) fn drawn(
+    answer: &Answer,
+    outcome: &OutcomeSpecification,
+) -> Result<Markup, FigureError> {
+    let curves: Vec<SurvivalCurve> = known(answer)
+        .map(|(group, curve)| curve_of(group, curve))
+        .collect();
+    if curves.is_empty() {
+        return Ok(html! { @if let Some(text) = missing(outcome) { p.note { (text) } } });
+    }
+    let title = format!("Survival of the clusters: {}", outcome.label_with_unit());
+    let svg = survival(&curves, outcome, "")?;
+    Ok(html! {
+        (tables::figure(&title, &svg, CAPTION))
+        (table(answer, outcome))
+    })
+}
+
+fn known(answer: &Answer) -> impl Iterator<Item = (&Group, &Curve)> {
+    let groups = answer.groups.iter();
+    groups.filter_map(|group| Some((group, group.survival.as_ref()?)))
+}
+
+fn curve_of(group: &Group, curve: &Curve) -> SurvivalCurve {
+    let begin = SurvivalPoint {
+        time: 0.0,
+        share: 1.0,
+        low: 1.0,
+        high: 1.0,
+    };
+    let points = curve.points.iter().map(|point| SurvivalPoint {
+        time: point.time,
+        share: point.share,
+        low: point.low,
+        high: point.high,
+    });
+    let at_risk = curve.points.iter().map(|point| point.at_risk_in_words());
+    SurvivalCurve {
+        name: format!("cluster {}: {} patients", group.group, group.patients),
+        points: std::iter::once(begin).chain(points).collect(),
+        censored: Vec::new(),
+        known: Known::Points(
+            std::iter::once(group.patients.to_string())
+                .chain(at_risk)
+                .collect(),
+        ),
+    }
+}
+
+fn table(answer: &Answer, outcome: &OutcomeSpecification) -> Markup {
+    let unit = outcome.unit_in_words();
+    let event = outcome.event_label();
+    let head = [
+        "cluster".to_owned(),
+        unit.to_owned(),
+        event.to_owned(),
+        "95 %".to_owned(),
+        "at risk after it".to_owned(),
+    ];
+    let rows = known(answer).flat_map(|(group, curve)| {
+        let row = |point: &super::answer::CurvePoint| {
+            [
+                group.group.to_string(),
+                figure(point.time),
+                of_hundred(1.0 - point.share),
+                format!(
+                    "{:.0} to {:.0} %",
+                    100.0 * (1.0 - point.high),
+                    100.0 * (1.0 - point.low)
+                ),
+                point.at_risk_in_words(),
+            ]
+        };
+        curve.points.iter().map(row).collect::<Vec<_>>()
+    });
+    html! {
+        table {
+            caption { "Patients " (event) " by each time, and those who are followed beyond it without. " (medians(answer, outcome)) }
+            thead { tr { @for name in &head { th scope="col" { (name) } } } }
+            tbody {
+                @for row in rows {
+                    tr { @for (name, cell) in head.iter().zip(row) { td data-label=(name) { (cell) } } }
+                }
+            }
+        }
+    }
+}
+
+fn medians(answer: &Answer, outcome: &OutcomeSpecification) -> String {
+    let medians = known(answer).map(|(group, curve)| {
+        let median = curve.median_in_words(outcome);
+        format!("cluster {} {median}", group.group)
+    });
+    let medians: Vec<String> = medians.collect();
+    format!("Median: {}.", medians.join("; "))
+}
+
+/// A line for each time of each curve; why there is none where the outcome should have one.
+pub(super) fn lines(group: &Group, outcome: &OutcomeSpecification) -> Vec<String> {
+    let Some(curve) = &group.survival else {
+        return Vec::new();
+    };
+    let (event, unit) = (outcome.event_label(), outcome.unit_in_words());
+    let line = |point: &super::answer::CurvePoint| {
+        format!(
+            "  by {} {unit}: {} ({:.0} to {:.0} %) {event}, {} at risk",
+            figure(point.time),
+            of_hundred(1.0 - point.share),
+            100.0 * (1.0 - point.high),
+            100.0 * (1.0 - point.low),
+            point.at_risk_in_words()
+        )
+    };
+    let median = format!("  median: {}", curve.median_in_words(outcome));
+    curve.points.iter().map(line).chain([median]).collect()
+}
+
+/// A row for each time of each group.
+pub(super) fn csv(answer: &Answer) -> io::Result<Vec<u8>> {
+    let mut table = csv::Writer::from_writer(Vec::new());
+    table.write_record([
+        "group",
+        "group_patients",
+        "time",
+        "without_event",
+        "low",
+        "high",
+        "at_risk",
+        "at_risk_low",
+        "at_risk_high",
+    ])?;
+    for (group, curve) in known(answer) {
+        for point in &curve.points {
+            table.write_record([
+                group.group.to_string(),
+                group.patients.to_string(),
+                point.time.to_string(),
+                point.share.to_string(),
+                point.low.to_string(),
+                point.high.to_string(),
+                point.at_risk.to_string(),
+                point.at_risk_low.to_string(),
+                point.at_risk_high.to_string(),
+            ])?;
+        }
+    }
+    table.into_inner().map_err(io::Error::other)
+}
