@@ -7,6 +7,7 @@ mod areas;
 mod books;
 mod cluster;
 mod coordinator;
+mod curves;
 mod histograms;
 mod impossible;
 mod jobs;

@@ -199,7 +199,7 @@ fn weight(run: &str) -> f64 {
 }
 
 /// Of a positive definite matrix, with what it is to give behind it.
-fn solve(mut rows: Array2<f64>) -> Vec<f64> {
+pub(crate) fn solve(mut rows: Array2<f64>) -> Vec<f64> {
     let size = rows.nrows();
     for pivot in 0..size {
         for row in 0..size {
@@ -238,7 +238,7 @@ fn right(evidence: &[f64], classes: &[u32]) -> usize {
 }
 
 /// Three standard errors above the share of guesses that a proof allows, over so many groups whose patients share one noise.
-fn allowed(epsilon: f64, groups: usize) -> f64 {
+pub(crate) fn allowed(epsilon: f64, groups: usize) -> f64 {
     let share = epsilon.exp() / (1.0 + epsilon.exp());
     share + 3.0 * (share * (1.0 - share) / groups as f64).sqrt()
 }

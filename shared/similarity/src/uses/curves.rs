@@ -92,8 +92,9 @@ impl Counted {
                 time: times[place],
                 share: Interval {
                     value: middle[place].value,
-                    low: first[place].low,
-                    high: last[place].high,
+                    // Noise may let fewer than none be censored.
+                    low: first[place].low.min(last[place].low),
+                    high: last[place].high.max(first[place].high),
                 },
                 at_risk: Interval {
                     value: most,
