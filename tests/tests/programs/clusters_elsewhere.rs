@@ -111,9 +111,14 @@ fn regression_of_a_number() -> String {
 
 /// A federation whose patients have an outcome of this kind, and a job.
 pub(crate) fn with_outcome(outcome: &str, job: &str) -> Deployment {
-    let mut deployment = Deployment::prepare();
+    with_patients(PATIENTS, outcome, job)
+}
+
+/// The same, with so many patients at each site.
+pub(crate) fn with_patients(sizes: &str, outcome: &str, job: &str) -> Deployment {
+    let deployment = Deployment::prepare();
     let home = &deployment.home;
-    let patients = ["synthesise", "--sites", PATIENTS, "--outcome", outcome];
+    let patients = ["synthesise", "--sites", sizes, "--outcome", outcome];
     let patients = [&patients[..], &["--out", "patients"]].concat();
     home.run(&site_agent(), &patients).must_succeed();
     for site in SITES {
@@ -121,6 +126,11 @@ pub(crate) fn with_outcome(outcome: &str, job: &str) -> Deployment {
         let [from, to] = ["patients", "data"].map(|folder| home.join(folder).join(&file));
         fs::copy(from, to).unwrap();
     }
+    started(deployment, job)
+}
+
+/// A federation whose patients are there, and a job.
+pub(crate) fn started(mut deployment: Deployment, job: &str) -> Deployment {
     deployment.start_coordinator();
     for site in SITES {
         deployment.start_agent(site);

@@ -31,6 +31,7 @@ mod service;
 mod speaking;
 mod studies;
 mod sums;
+mod survival_elsewhere;
 mod treatments;
 mod validation;
 mod what_left;
