@@ -141,6 +141,8 @@ pub fn survival(
     drawing(HEIGHT + rows * LINE + EDGE, &key, |area| {
         let mut chart = ChartBuilder::on(&area.split_vertically(HEIGHT).0)
             .margin(EDGE)
+            // Half a label of the last time.
+            .margin_right(2 * EDGE)
             .x_label_area_size(44)
             .y_label_area_size(60)
             .build_cartesian_2d(0.0..last, 0.0..1.0)

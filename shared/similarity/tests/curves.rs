@@ -7,6 +7,7 @@
 use ndarray::Array2;
 use rand::RngExt;
 use rayon::prelude::*;
+use serde_json::Value;
 use similarity::numeric::seed::Seed;
 use similarity::uses::curves::{GridCurve, cell, cells};
 use similarity::uses::estimates::{Counted, Noised};
@@ -325,4 +326,66 @@ fn intervals_hold_the_truth_whatever_the_size_the_hospitals_and_the_censoring() 
         }
     }
     assert!(worst > 93.0, "{worst}");
+}
+
+fn reference() -> Value {
+    let text = include_str!("../../../tests/reference/survival/curves.json");
+    serde_json::from_str(text).unwrap()
+}
+
+fn numbers(of: &Value) -> Vec<f64> {
+    let numbers = of.as_array().unwrap().iter();
+    numbers.map(|one| one.as_f64().unwrap()).collect()
+}
+
+/// The curve of R's patients, and what R has of them.
+fn of_r(name: &str) -> (GridCurve, Value) {
+    let reference = reference();
+    let (grid, of) = (numbers(&reference["grid"]), &reference[name]);
+    let patients = numbers(&of["time"]).into_iter().zip(numbers(&of["event"]));
+    let mut counts = vec![Noised::default(); cells(grid.len())];
+    for (time, event) in patients {
+        counts[cell(&grid, time, event > 0.5)].sum += 1.0;
+    }
+    let told: Vec<f64> = counts.iter().map(|cell| cell.sum).collect();
+    assert_eq!(told, numbers(&of["cells"]));
+    let counted = Counted {
+        patients: told.iter().sum(),
+        border: 0.0,
+    };
+    (counted.curve(&grid, &counts), of.clone())
+}
+
+/// Without noise, and where all are censored at the beginning of an interval, the lower end is that of Kaplan and Meier's curve with Greenwood's
+/// error, by the score test.
+#[test]
+fn the_lower_end_without_noise_has_the_share_and_the_error_of_r() {
+    let (curve, wanted) = of_r("rounded");
+    let (shares, errors) = (numbers(&wanted["share"]), numbers(&wanted["error"]));
+    assert_eq!(curve.points.len(), shares.len());
+    for ((point, share), error) in curve.points.iter().zip(shares).zip(errors) {
+        // As many patients without censoring have the same error.
+        let patients = share * (1.0 - share) / (error * error);
+        let low = point.share.low;
+        let away = (share - low) / (low * (1.0 - low) / patients).sqrt();
+        assert!((away - 1.959_963_984_540_054).abs() < 1e-6, "{point:?}");
+        assert!(share <= point.share.value && point.share.value < point.share.high);
+    }
+}
+
+/// It is the life table's, and its interval holds Kaplan and Meier's.
+#[test]
+fn without_noise_it_is_the_life_table_and_near_the_curve_of_r() {
+    let (curve, wanted) = of_r("lung");
+    let (shares, table) = (numbers(&wanted["share"]), numbers(&wanted["table"]));
+    for ((point, share), table) in curve.points.iter().zip(shares).zip(table) {
+        assert!((point.share.value - table).abs() < 1e-9, "{point:?}");
+        assert!(
+            (point.share.value - share).abs() < 0.02,
+            "{point:?}, R {share}"
+        );
+        assert!(point.share.low < share && share < point.share.high);
+    }
+    let censored = curve.points.last().unwrap();
+    assert!(censored.share.high - censored.share.low < 0.25);
 }

@@ -142,6 +142,12 @@ impl Curve {
 }
 
 impl CurvePoint {
+    /// The share with an event by then.
+    pub(super) fn with_event(&self) -> String {
+        let [share, low, high] = [self.share, self.high, self.low].map(|one| 100.0 * (1.0 - one));
+        format!("{share:.0} % ({low:.0} to {high:.0} %)")
+    }
+
     /// The number at risk, and how far off noise may be.
     pub(super) fn at_risk_in_words(&self) -> String {
         let off = (self.at_risk_high - self.at_risk).max(self.at_risk - self.at_risk_low);

@@ -1,10 +1,10 @@
 //! Survival of the groups: as a figure, as tables, and in words.
 
-use super::answer::{Answer, Curve, Group};
+use super::answer::{Answer, Curve, CurvePoint, Group};
 use crate::figures::FigureError;
 use crate::survival::{Known, SurvivalCurve, SurvivalPoint, survival};
 use crate::tables;
-use crate::words::{figure, of_hundred};
+use crate::words::figure;
 use maud::{Markup, html};
 use protocol::cohort::{OutcomeKind, OutcomeSpecification};
 use std::io;
@@ -83,24 +83,13 @@ fn curve_of(group: &Group, curve: &Curve) -> SurvivalCurve {
 fn table(answer: &Answer, outcome: &OutcomeSpecification) -> Markup {
     let unit = outcome.unit_in_words();
     let event = outcome.event_label();
-    let head = [
-        "cluster".to_owned(),
-        unit.to_owned(),
-        event.to_owned(),
-        "95 %".to_owned(),
-        "at risk after it".to_owned(),
-    ];
+    let head = ["cluster", unit, event, "at risk after it"];
     let rows = known(answer).flat_map(|(group, curve)| {
-        let row = |point: &super::answer::CurvePoint| {
+        let row = |point: &CurvePoint| {
             [
                 group.group.to_string(),
                 figure(point.time),
-                of_hundred(1.0 - point.share),
-                format!(
-                    "{:.0} to {:.0} %",
-                    100.0 * (1.0 - point.high),
-                    100.0 * (1.0 - point.low)
-                ),
+                point.with_event(),
                 point.at_risk_in_words(),
             ]
         };
@@ -134,13 +123,11 @@ pub(super) fn lines(group: &Group, outcome: &OutcomeSpecification) -> Vec<String
         return Vec::new();
     };
     let (event, unit) = (outcome.event_label(), outcome.unit_in_words());
-    let line = |point: &super::answer::CurvePoint| {
+    let line = |point: &CurvePoint| {
         format!(
-            "  by {} {unit}: {} ({:.0} to {:.0} %) {event}, {} at risk",
+            "  by {} {unit}: {} {event}, {} at risk",
             figure(point.time),
-            of_hundred(1.0 - point.share),
-            100.0 * (1.0 - point.high),
-            100.0 * (1.0 - point.low),
+            point.with_event(),
             point.at_risk_in_words()
         )
     };
