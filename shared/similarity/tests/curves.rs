@@ -4,7 +4,11 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-use ndarray::Array2;
+#[path = "support/alike.rs"]
+#[allow(dead_code, unreachable_pub)]
+mod alike;
+
+use ndarray::{Array2, ArrayView1};
 use rand::RngExt;
 use rayon::prelude::*;
 use serde_json::Value;
@@ -12,7 +16,7 @@ use similarity::numeric::seed::Seed;
 use similarity::uses::curves::{GridCurve, cell, cells};
 use similarity::uses::estimates::{Counted, Noised};
 use similarity::uses::hidden::Hidden;
-use similarity::uses::microaggregation::parted;
+use similarity::uses::microaggregation::{Closeness, Group, parted};
 
 /// Draws of each world, unless `KINDRED_DRAWS` says another number.
 const DRAWS: u64 = 10;
@@ -388,4 +392,124 @@ fn without_noise_it_is_the_life_table_and_near_the_curve_of_r() {
     }
     let censored = curve.points.last().unwrap();
     assert!(censored.share.high - censored.share.low < 0.25);
+}
+
+/// The product-limit estimate.
+fn product_limit(mut seen: Vec<(f64, bool)>, until: f64) -> f64 {
+    seen.sort_by(|one, other| one.0.total_cmp(&other.0).then(other.1.cmp(&one.1)));
+    let all = seen.len();
+    let events = seen
+        .iter()
+        .enumerate()
+        .filter(|(_, one)| one.1 && one.0 <= until);
+    events
+        .map(|(place, _)| 1.0 - 1.0 / (all - place) as f64)
+        .product()
+}
+
+/// A hospital's patients and their fates.
+struct Cared {
+    patients: Array2<f64>,
+    fates: Vec<(f64, bool)>,
+}
+
+/// Of a query the share of the answers that hold what is counted one by one, over so many draws of noise.
+fn by_shares(
+    hospitals: &[Cared],
+    times: &[f64],
+    (query, radius): (usize, f64),
+    draws: u64,
+) -> [u64; 2] {
+    let query = hospitals[0].patients.row(query).to_vec();
+    let near = |row: ArrayView1<'_, f64>| {
+        alike::distance(Closeness::Euclidean, row, ArrayView1::from(&query)) <= radius
+    };
+    let of = |one: &Cared| -> Vec<(f64, bool)> {
+        let both = one.patients.outer_iter().zip(&one.fates);
+        both.filter(|(row, _)| near(*row))
+            .map(|(_, fate)| *fate)
+            .collect()
+    };
+    let exact: Vec<(f64, bool)> = hospitals.iter().flat_map(of).collect();
+    let mut told = vec![vec![Noised::default(); cells(times.len())]; draws as usize];
+    let mut counted = Counted {
+        patients: 0.0,
+        border: 0.0,
+    };
+    for (site, one) in hospitals.iter().enumerate() {
+        for (number, members) in parted(one.patients.view(), LEAST).into_iter().enumerate() {
+            let group = Group::of(one.patients.view(), &members);
+            let share = group.within(&query, radius, Closeness::Euclidean);
+            counted.patients += share * members.len() as f64;
+            counted.border += share * (1.0 - share) * members.len() as f64;
+            let mut counts = vec![0.0; cells(times.len())];
+            for row in members {
+                let (time, event) = one.fates[row];
+                counts[cell(times, time, event)] += 1.0;
+            }
+            for (draw, sums) in told.iter_mut().enumerate() {
+                let mut key = [0; 32];
+                key[..3].copy_from_slice(&[draw as u8, site as u8, number as u8]);
+                let own = Hidden::by(key).classes(&counts, 1.0);
+                sums.iter_mut()
+                    .zip(own)
+                    .for_each(|(sum, one)| sum.add(share, one));
+            }
+        }
+    }
+    let mut held = [0, 0];
+    if exact.is_empty() || counted.patients < 20.0 {
+        return held;
+    }
+    for sums in told {
+        for point in counted.curve(times, &sums).points {
+            let truth = product_limit(exact.clone(), point.time);
+            let holds = point.share.low - 1e-9 <= truth && truth <= point.share.high + 1e-9;
+            held = [held[0] + u64::from(holds), held[1] + 1];
+        }
+    }
+    held
+}
+
+/// Of similar patients, of whom groups count by their share within a radius, intervals hold the curve of those counted one by one.
+#[test]
+fn curves_of_similar_patients_hold_those_that_are_counted_one_by_one() {
+    let times = [0.2, 0.6, 1.0];
+    for (name, hospitals) in alike::made_up() {
+        let places: Vec<_> = hospitals
+            .iter()
+            .map(|one| (one.patients.clone(), Vec::new()))
+            .collect();
+        let radii = alike::radii(&places, Closeness::Euclidean);
+        let mut stream = Seed(5).stream(name, 0);
+        let mut cared = |one: alike::Hospital| {
+            let fate = |row: ArrayView1<'_, f64>| {
+                let survive = (-(0.8 * row[0].clamp(-3.0, 3.0)).exp()).exp();
+                let lost = Lost::Evenly(2.0);
+                Fate {
+                    survive,
+                    shape: 1.0,
+                    lost,
+                }
+                .draw(&mut stream)
+            };
+            Cared {
+                fates: one.patients.outer_iter().map(fate).collect(),
+                patients: one.patients,
+            }
+        };
+        let hospitals: Vec<Cared> = hospitals.into_iter().map(&mut cared).collect();
+        for (percent, radius) in alike::PERCENTS.into_iter().zip(radii) {
+            let queries = 0..hospitals[0].fates.len().min(60);
+            let all = queries
+                .into_par_iter()
+                .map(|query| by_shares(&hospitals, &times, (query, radius), 10));
+            let [held, told] = all.reduce(|| [0, 0], |a, b| [a[0] + b[0], a[1] + b[1]]);
+            println!("{name}, {percent} % of pairs: {held} of {told} hold");
+            assert!(
+                100 * held >= 93 * told && told > 0,
+                "{name}, {percent} %: {held} of {told}"
+            );
+        }
+    }
 }

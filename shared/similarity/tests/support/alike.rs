@@ -44,7 +44,7 @@ pub struct Row {
     pub pairs: f64,
 }
 
-fn distance(closeness: Closeness, a: ArrayView1<'_, f64>, b: ArrayView1<'_, f64>) -> f64 {
+pub fn distance(closeness: Closeness, a: ArrayView1<'_, f64>, b: ArrayView1<'_, f64>) -> f64 {
     let both = a.iter().zip(b);
     match closeness {
         Closeness::Euclidean => both.map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt(),
@@ -121,7 +121,7 @@ fn told(kept: &[(Array2<f64>, Vec<u32>)], draws: u64) -> Vec<Told> {
 }
 
 /// As a run takes them, from groups alone.
-fn radii(kept: &[(Array2<f64>, Vec<u32>)], closeness: Closeness) -> [f64; 3] {
+pub fn radii(kept: &[(Array2<f64>, Vec<u32>)], closeness: Closeness) -> [f64; 3] {
     let mut counts = vec![0; OctaveGrid::cells()];
     for (vectors, _) in kept {
         let groups: Vec<Group> = parted(vectors.view(), SIZE)
