@@ -48,13 +48,17 @@ pub(crate) fn kept(runs: &Path, (run, by): (&RunId, By), job: &Job) -> Result<Ke
     let mut bytes = record.to_bytes().map_err(|_| nothing())?;
     let comparison = match (by, comparison) {
         (By::Run, comparison) => comparison,
-        (By::Anchored, Comparison::Weighted(weighted)) => {
+        (By::Anchored | By::Risk, Comparison::Weighted(weighted)) => {
             // Other groups than by the run itself: the books count them as another grouping.
-            bytes.extend(b"anchored");
+            let way: &[u8] = if by == By::Risk { b"risk" } else { b"anchored" };
+            bytes.extend(way);
             Comparison::Weighted(weighted.anchored())
         }
-        (By::Anchored, Comparison::Metric(_) | Comparison::Gower(_) | Comparison::Proximity(_)) => {
-            let text = "is no regression, and only a regression has a risk at which a distance can be anchored";
+        (
+            By::Anchored | By::Risk,
+            Comparison::Metric(_) | Comparison::Gower(_) | Comparison::Proximity(_),
+        ) => {
+            let text = "is no regression, and only a regression has a risk to compare patients by";
             return Err(format!("run {run} {text}"));
         }
     };

@@ -13,7 +13,7 @@ use crate::cases::elsewhere::{self, Kept};
 use crate::run::stop::Stop;
 use crate::source::SiteCohort;
 use marks::marks;
-use ndarray::Array2;
+use ndarray::{Array2, s};
 use outcomes::Outcomes;
 use privacy::Rules;
 use protocol::failure::{Code, Refusal};
@@ -180,6 +180,13 @@ impl Parting {
                 "run {run} compares patients by no vectors, and groups are made of vectors"
             )));
         };
+        // Anchored, the linear predictor is behind the reasons.
+        let behind = if by == By::Risk {
+            vectors.ncols() - 1
+        } else {
+            0
+        };
+        let vectors = vectors.slice(s![.., behind..]);
         let found = vectors.ncols();
         if found != wanted {
             return Err(refused(format!(
@@ -193,8 +200,8 @@ impl Parting {
         }
         let least = usize::try_from(least(rules)).unwrap_or(usize::MAX);
         Ok(Self {
-            groups: parted(vectors.view(), least),
-            vectors: vectors.into_owned(),
+            groups: parted(vectors, least),
+            vectors: vectors.to_owned(),
             closeness,
         })
     }

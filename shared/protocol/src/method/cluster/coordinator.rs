@@ -5,6 +5,7 @@ use super::message::{Answer, Dividing, Marking, Request, Spread};
 use super::model::Model;
 use super::searching::{Best, Search};
 use super::settings::ClusterSettings;
+use super::thirds::Thirds;
 use super::{choosing, judging};
 use crate::assessment::Assessment;
 use crate::checks::unexpected;
@@ -35,6 +36,8 @@ pub(crate) struct Cluster {
 #[derive(Debug, Clone)]
 enum State {
     Measuring,
+    /// Thirds of the risk.
+    Cutting(Thirds),
     Searching(Box<Search>),
     Comparing(Box<Best>),
     Marking(Arc<Marking>),
@@ -66,6 +69,7 @@ impl Cluster {
     fn dividing(&self) -> Option<&Arc<Dividing>> {
         match &self.state {
             State::Searching(search) => Some(&search.asked),
+            State::Cutting(thirds) => Some(&thirds.asked),
             State::Comparing(best) => Some(&best.asked),
             State::Measuring | State::Marking(_) => None,
         }
@@ -99,8 +103,18 @@ impl MethodStages for Cluster {
                     return Err(Failure::new(Code::Sites, text));
                 }
                 self.model.grouped = spread.patients;
-                let search = Search::new(&self.settings, &spread, self.seed);
-                self.state = State::Searching(Box::new(search));
+                self.state = match self.settings.is_of_thirds() {
+                    true => State::Cutting(Thirds::new(&spread)),
+                    false => {
+                        let search = Search::new(&self.settings, &spread, self.seed);
+                        State::Searching(Box::new(search))
+                    }
+                };
+                Ok(Turn::Ask)
+            }
+            (State::Cutting(thirds), Answer::Sums(told)) => {
+                self.model.steps = 1;
+                self.state = State::Comparing(Box::new(thirds.best(&told)));
                 Ok(Turn::Ask)
             }
             (State::Searching(search), Answer::Sums(told)) => {
@@ -163,6 +177,7 @@ impl Asking for Cluster {
     fn phase(&self) -> &'static str {
         match self.state {
             State::Measuring => "measuring where groups are",
+            State::Cutting(_) => "looking for thirds",
             State::Searching(_) => "moving centres",
             State::Comparing(_) => "comparing divisions",
             State::Marking(_) => "telling what marks clusters",
@@ -172,6 +187,7 @@ impl Asking for Cluster {
     fn ask(&self, _: usize) -> Option<message::Request> {
         Some(message::Request::Cluster(match &self.state {
             State::Measuring => Request::Measure,
+            State::Cutting(thirds) => Request::Step(Arc::clone(&thirds.asked)),
             State::Searching(search) => Request::Step(Arc::clone(&search.asked)),
             State::Comparing(best) => Request::Compare(Arc::clone(&best.asked)),
             State::Marking(marking) => Request::Mark(Arc::clone(marking)),
@@ -180,7 +196,9 @@ impl Asking for Cluster {
 
     fn judge(&self, _: usize, patients: u64, answer: &message::Answer) -> Result<(), Failure> {
         match (&self.state, self.dividing()) {
-            (State::Searching(_), Some(asked)) => judging::sums(answer, asked, patients),
+            (State::Cutting(_) | State::Searching(_), Some(asked)) => {
+                judging::sums(answer, asked, patients)
+            }
             (State::Comparing(_), Some(asked)) => {
                 judging::agreement(answer, asked, &self.cohort.outcome.kind, patients)
             }
@@ -195,6 +213,7 @@ impl Asking for Cluster {
     fn blank(&self) -> Option<message::Answer> {
         Some(message::Answer::Cluster(match &self.state {
             State::Measuring => Answer::Spread(Spread::nothing(self.settings.coordinates as usize)),
+            State::Cutting(thirds) => judging::no_sums(thirds.asked.centres.dim()),
             State::Searching(search) => judging::no_sums(search.asked.centres.dim()),
             State::Comparing(best) => {
                 judging::no_agreement(&best.asked.divisions, &self.cohort.outcome.kind)

@@ -7,6 +7,7 @@ pub mod message;
 pub mod model;
 pub(crate) mod searching;
 pub mod settings;
+mod thirds;
 
 // By these names the list of methods knows what is here.
 pub(crate) use coordinator::Cluster as Stages;

@@ -2,6 +2,7 @@
 
 use super::coordinator::Cluster;
 use super::judging;
+use super::thirds::CUTS;
 use crate::cohort::{CohortSpecification, Feature, Grids};
 use crate::document::{Section, narrow};
 use crate::failure::Failure;
@@ -23,6 +24,9 @@ pub const STARTS: usize = 8;
 pub const SAMPLE_STARTS: usize = 4;
 /// Steps at most; a search that is not over then is taken as it stands.
 pub const STEPS_MAX: u32 = 40;
+
+/// Thirds of the predicted risk.
+const THIRDS: u32 = 3;
 
 /// How clusters are looked for.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,13 +69,17 @@ impl ClusterSettings {
             section.required::<u64>("coordinates");
         }
         let coordinates = section.count("coordinates", 1, 1..=CLUSTER_COORDINATES_MAX as u64);
+        let by = By::read(section);
         let usual = Self::by(run?, narrow(coordinates));
+        if by == By::Risk {
+            return Some(Self::thirds(section, usual));
+        }
         let clusters = 2..=CLUSTERS_MAX as u64;
         let clusters_max = section.count("clusters_max", *clusters.end(), clusters);
         let clusters_min = section.count("clusters_min", 2, 2..=clusters_max);
         let samples = 10..=CLUSTER_SAMPLES_MAX as u64;
         Some(Self {
-            by: By::read(section),
+            by,
             clusters_min: narrow(clusters_min),
             clusters_max: narrow(clusters_max),
             samples: narrow(section.count("samples", u64::from(usual.samples), samples)),
@@ -83,6 +91,29 @@ impl ClusterSettings {
             ),
             ..usual
         })
+    }
+
+    /// Thirds of the predicted risk: nothing else of them is chosen.
+    fn thirds(section: &mut Section<'_, '_>, usual: Self) -> Self {
+        for key in ["clusters_min", "clusters_max", "samples", "stability_min"] {
+            if section.has(key) {
+                let _: f64 = section.or(key, 0.0);
+                section.problem(key, "it", "none: by the risk patients are in thirds");
+            }
+        }
+        Self {
+            by: By::Risk,
+            clusters_min: THIRDS,
+            clusters_max: THIRDS,
+            samples: 0,
+            ..usual
+        }
+    }
+
+    /// Whether patients are in thirds of the predicted risk.
+    #[must_use]
+    pub fn is_of_thirds(&self) -> bool {
+        self.by == By::Risk
     }
 
     /// Numbers of clusters that are tried.
@@ -100,7 +131,12 @@ impl ClusterSettings {
     /// Clusters of all divisions that one question is about, at most.
     #[must_use]
     pub fn rows_max(&self) -> usize {
-        self.clusters() * (STARTS + SAMPLE_STARTS * self.samples as usize)
+        match self.by {
+            By::Run | By::Anchored => {
+                self.clusters() * (STARTS + SAMPLE_STARTS * self.samples as usize)
+            }
+            By::Risk => 2 * CUTS,
+        }
     }
 }
 

@@ -36,11 +36,17 @@ pub enum By {
     Run,
     /// By the predicted risk and its reasons: the run is a regression.
     Anchored,
+    /// By the predicted risk alone: the run is a regression.
+    Risk,
 }
 
 impl By {
-    /// Both, with the names that jobs have for them.
-    pub const ALL: [(&'static str, Self); 2] = [("run", Self::Run), ("anchored", Self::Anchored)];
+    /// All, with the names that jobs have for them.
+    pub const ALL: [(&'static str, Self); 3] = [
+        ("run", Self::Run),
+        ("anchored", Self::Anchored),
+        ("risk", Self::Risk),
+    ];
 
     /// The key `by`.
     pub(crate) fn read(section: &mut Section<'_, '_>) -> Self {
@@ -60,7 +66,8 @@ impl By {
         match self {
             Self::Run => Ok(coordinates),
             Self::Anchored if has_anchor(model) => Ok(coordinates + 1),
-            Self::Anchored => Err(Unplaced::Anchor),
+            Self::Risk if has_anchor(model) => Ok(1),
+            Self::Anchored | Self::Risk => Err(Unplaced::Anchor),
         }
     }
 
@@ -78,7 +85,8 @@ impl By {
         match self {
             Self::Run => {}
             Self::Anchored if has_anchor(model) => placed.iter_mut().for_each(anchor),
-            Self::Anchored => return Err(Unplaced::Anchor),
+            Self::Risk if has_anchor(model) => placed.iter_mut().for_each(risk),
+            Self::Anchored | Self::Risk => return Err(Unplaced::Anchor),
         }
         Ok(placed)
     }
@@ -89,6 +97,11 @@ fn anchor(parts: &mut Vec<f64>) {
     let risk = parts.iter().sum();
     parts.iter_mut().for_each(|part| *part *= REASONS);
     parts.push(risk);
+}
+
+/// The risk alone.
+fn risk(parts: &mut Vec<f64>) {
+    *parts = vec![parts.iter().sum()];
 }
 
 /// What is asked.
