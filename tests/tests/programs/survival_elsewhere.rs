@@ -5,6 +5,7 @@ use crate::alike_elsewhere::{number_of, table};
 use crate::browser;
 use crate::clusters_elsewhere::{with_outcome, with_patients};
 use kindred_tests::deployment::{Deployment, SITES};
+use kindred_tests::exit::{REFUSED, USAGE};
 use kindred_tests::workspace::real_data;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -200,4 +201,43 @@ fn gbsg2_in_four_hospitals_has_curves_that_hold_the_pooled_ones() {
     curves_hold_the_pooled_rows(&answer, &pooled, &YEARS);
     let path = deployment.home.join("clusters/report.html");
     browser::check(&deployment.home, &path, "survival of GBSG2");
+}
+
+/// Thirds of the risk that the regression predicts: nobody chooses where they are cut, and they are another grouping of the same patients.
+#[test]
+fn thirds_of_predicted_risk_have_curves_that_lie_apart() {
+    let sizes = "north=600,south=400,east=300,west=60";
+    let job = regression(&format!("horizon = 1000\nhorizons = {HORIZONS:?}"));
+    let deployment = with_patients(sizes, "survival", &job);
+    let ran = deployment.job(&["submit", "job.toml", "--wait", "--out", "learned"]);
+    let run = ran.must_succeed().stdout.lines().next().unwrap().to_owned();
+    let asked = ["ask", "cluster", "by=risk", "--run", &run];
+    let chosen = deployment.job(&[&asked[..], &["clusters_max=5"]].concat());
+    chosen.must_fail(USAGE, &["thirds"]);
+    let ran = deployment.job(&[&asked[..], &["--out", "clusters"]].concat());
+    let said = ran.must_succeed().stdout;
+    println!("{said}");
+    assert!(
+        said.contains("thirds of the risk") && said.contains("Highest risk: "),
+        "{said}"
+    );
+    let text = fs::read(deployment.home.join("clusters/clusters.json")).unwrap();
+    let answer: Value = serde_json::from_slice(&text).unwrap();
+    let groups = answer["groups"].as_array().unwrap();
+    assert_eq!(groups.len(), 3);
+    let mut last = 1.0;
+    for group in groups {
+        let patients = group["patients"].as_u64().unwrap();
+        assert!((380..=530).contains(&patients), "{patients}");
+        let share = number_of(&group["survival"]["points"][0]["share"]);
+        assert!(share < last, "{share}");
+        last = share;
+    }
+    let path = deployment.home.join("clusters/report.html");
+    let page = fs::read_to_string(&path).unwrap();
+    assert!(page.contains("Survival by thirds of the risk: Time to the event (days)"));
+    browser::check(&deployment.home, &path, "survival by risk");
+    // By the run itself the groups are others, which the study does not allow as well.
+    let other = deployment.job(&["ask", "cluster", "--run", &run, "--out", "other"]);
+    other.must_fail(REFUSED, &["metrics_for_groups is 1, of which 1 are used"]);
 }

@@ -24,9 +24,13 @@ use std::io;
 /// Marks of a group that its table shows.
 const MARKS: usize = 8;
 /// How the groups come about.
-const HOW: &str = "Each site divides its patients into small groups of one outcome, and moves a small group whole or not at all. Every \
+const HOW: &str = "Each site divides its patients into small groups, whatever their outcomes, and moves a small group whole or not at all. Every \
     site adds up its small groups by the nearest centre. The sums over the sites give the next centres (k-means with squared \
     Euclidean distances). So the clusters are the same at all sites, and no patient is a centre.";
+
+/// How thirds come about.
+const THIRDS: &str = "Patients of small groups, by the risk that the regression predicts. The cuts are those of 64 even steps that are nearest to \
+    thirds of all sites' patients. The regression learned from the same outcomes.";
 
 impl Reported for Model {
     type Settings = ClusterSettings;
@@ -61,7 +65,7 @@ impl Reported for Model {
                     (format!("{:.1}", result.seconds)) " seconds."
                     @if self.unsettled > 0 { " " (self.unsettled) " divisions still moved at the end." }
                 }
-                p.note { (HOW) }
+                @if !answer.is_of_thirds { p.note { (HOW) } }
             },
         })
     }
@@ -143,6 +147,14 @@ fn lead(answer: &Answer, settings: &ClusterSettings) -> String {
              separate two outcomes.",
             settings.clusters_min, settings.clusters_max
         ),
+        Some(_) if answer.is_of_thirds => {
+            let patients = answer.grouped;
+            let alike = not_different(answer);
+            format!(
+                "The {patients} patients of {sites} are in thirds of the risk that run {} predicts.{alike}",
+                answer.compared_by
+            )
+        }
         Some(shown) => {
             let stable = match shown.stable {
                 true => format!(
@@ -155,12 +167,16 @@ fn lead(answer: &Answer, settings: &ClusterSettings) -> String {
                 ),
             };
             let (patients, groups) = (answer.patients, shown.groups);
-            let alike = match answer.outcomes_differ {
-                Some(false) => " Their outcomes do not differ beyond chance.",
-                Some(true) | None => "",
-            };
+            let alike = not_different(answer);
             format!("The {patients} patients of {sites} form {groups} clusters{stable}{alike}")
         }
+    }
+}
+
+fn not_different(answer: &Answer) -> &'static str {
+    match answer.outcomes_differ {
+        Some(false) => " Their outcomes do not differ beyond chance.",
+        Some(true) | None => "",
     }
 }
 
@@ -168,7 +184,7 @@ fn in_none(answer: &Answer) -> Option<String> {
     let left = answer.patients - answer.grouped;
     (left > 0).then(|| {
         format!(
-            "{left} patients have an outcome that is too rare at their site, and are in no cluster."
+            "{left} patients are at sites with too few for a small group, and are in no cluster."
         )
     })
 }
@@ -177,7 +193,10 @@ fn groups(answer: &Answer) -> Markup {
     let head = ["cluster", "patients", "%", "sites", "outcomes"];
     let row = |group: &Group| {
         [
-            group.group.to_string(),
+            match answer.is_of_thirds {
+                true => group.name.clone(),
+                false => group.group.to_string(),
+            },
             group.patients.to_string(),
             format!("{:.0}", 100.0 * group.share),
             format!("{} of {}", group.sites, answer.sites),
@@ -186,7 +205,8 @@ fn groups(answer: &Answer) -> Markup {
     };
     html! {
         @if !answer.groups.is_empty() {
-            h2 { "The clusters" }
+            h2 { @if answer.is_of_thirds { "Thirds of the predicted risk" } @else { "The clusters" } }
+            @if answer.is_of_thirds { p.note { (THIRDS) } }
             p.note { "Patients of all sites together. A site has a cluster if at least one of its groups of patients lies in it. Shares and means with 95 % intervals." }
             table.wide {
                 thead { tr { @for name in head { th scope="col" { (name) } } } }
@@ -218,7 +238,7 @@ fn marks(answer: &Answer) -> Markup {
     html! {
         @for group in answer.groups.iter().take(described) {
             @let marks = group.largest(MARKS);
-            h2 { "What distinguishes cluster " (group.group) @if described == 1 { " from the other" } }
+            h2 { "What distinguishes " @if answer.is_of_thirds { "the " } (group.name) @if described == 1 { " from the other" } }
             @if marks.is_empty() {
                 p { "No feature differs from all others by a fifth of a standard deviation." }
             } @else {
@@ -237,6 +257,9 @@ fn marks(answer: &Answer) -> Markup {
 }
 
 fn tried(answer: &Answer, settings: &ClusterSettings) -> Result<Markup, FigureError> {
+    if answer.is_of_thirds {
+        return Ok(Markup::default());
+    }
     let score = |one: &OneTried| {
         Some(GroupScore {
             groups: one.groups,

@@ -13,6 +13,7 @@ use crate::alike::AskedAbout;
 use crate::figures::FigureError;
 use crate::files::{self, Learnt};
 use crate::tables;
+pub use cluster::answer::group_name;
 pub(crate) use cluster::answer::{Row, rows};
 use maud::{Markup, html};
 use protocol::job::Job;

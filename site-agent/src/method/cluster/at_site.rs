@@ -35,8 +35,8 @@ impl AtSite for Divider {
         None
     }
 
-    fn explained(_: &ClusterSettings, _: &Job, rules: &Rules) -> Explained {
-        explain::explained(rules)
+    fn explained(_: &ClusterSettings, job: &Job, rules: &Rules) -> Explained {
+        explain::explained(job, rules)
     }
 
     fn asks(settings: &ClusterSettings, job: &Job, runs: &Path) -> Result<Option<Asks>, Stop> {

@@ -1,18 +1,20 @@
 //! What a job that looks for groups of patients would make this site send.
 
 use crate::explain::kinds::{Explained, MessageKind, description, of_a_sum, refusal};
+use crate::method::neighbours::explain::counted;
 use crate::method::neighbours::least;
 use privacy::Rules;
+use protocol::job::Job;
 use protocol::method::cluster::settings::STEPS_MAX;
 
-pub(crate) fn explained(rules: &Rules) -> Explained {
+pub(crate) fn explained(job: &Job, rules: &Rules) -> Explained {
     let least = least(rules);
     Explained {
         messages: vec![
             description(),
             spread(),
             steps(least),
-            agreement(least),
+            agreement(job, least),
             marks(least),
             refusal(),
         ],
@@ -51,13 +53,14 @@ fn steps(least: u64) -> MessageKind {
     }
 }
 
-fn agreement(least: u64) -> MessageKind {
+fn agreement(job: &Job, least: u64) -> MessageKind {
     MessageKind {
         kind: "agreement",
         purpose: "outcomes of each cluster, and whether the clusters recur in samples of the small groups",
         worst: format!(
             "Outcomes of whole small groups of {least} patients or more, each with noise that is fixed for its group. The samples are drawn by \
-             the site's own number, which nobody else can tell."
+             the site's own number, which nobody else can tell.{}",
+            counted(job)
         ),
         ..of_a_sum()
     }

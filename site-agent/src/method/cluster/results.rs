@@ -9,7 +9,7 @@ use protocol::cohort::OutcomeKind;
 use protocol::message::cluster::{Marking, nearest};
 use protocol::message::neighbours::Noised;
 use protocol::method::cluster::model::Alike;
-use report::{Part, Shares, outcome_sentence, sheet};
+use report::{Part, Shares, group_name, outcome_sentence, sheet};
 use serde_json::json;
 use similarity::cohort::Outcome;
 use similarity::uses::cases::Fared;
@@ -139,10 +139,10 @@ fn page(site: &SiteRun, beside: &[Beside]) -> String {
         .iter()
         .enumerate()
         .filter(|(_, one)| one.here.0 == 0)
-        .map(|(place, _)| (place + 1).to_string())
+        .map(|(place, _)| group_name(&site.job, place))
         .collect();
     let mut sentences = vec![format!(
-        "This site's {patients} patients in the {} clusters that all sites share.",
+        "This site's {patients} patients in the {} groups that all sites share.",
         beside.len()
     )];
     let (counts, of) = (&site.classes, &site.job.cohort.outcome);
@@ -152,35 +152,36 @@ fn page(site: &SiteRun, beside: &[Beside]) -> String {
         site.cohort.cohort.patients() as u64,
     ));
     if !lacking.is_empty() {
-        let text = format!(
-            "Nobody here is in cluster {}.",
-            lacking.join(", nor in cluster ")
-        );
+        let text = format!("Nobody here is in {}.", lacking.join(", nor in "));
         sentences.push(text);
     }
     sentences.push(
-        "Each patient belongs to the cluster with the nearest centre. Nothing of this page has left the site.".to_owned(),
+        "Each patient belongs to the group with the nearest centre. Nothing of this page has left the site.".to_owned(),
     );
     let bars = beside.iter().enumerate().flat_map(|(place, one)| {
         let here = format!("{} ({})", hundred(one.here.1), one.here.0);
         let all = format!("{} ({})", hundred(one.everywhere.1), one.everywhere.0);
         [
-            (format!("cluster {}, here", place + 1), one.here.1, here),
             (
-                format!("cluster {}, all sites", place + 1),
+                format!("{}, here", group_name(&site.job, place)),
+                one.here.1,
+                here,
+            ),
+            (
+                format!("{}, all sites", group_name(&site.job, place)),
                 one.everywhere.1,
                 all,
             ),
         ]
     });
     let mut shares = vec![Shares {
-        title: "Patients in each cluster",
+        title: "Patients in each group",
         bars: bars.collect(),
         caption: "Shares of this site's patients, and of all sites' in small groups.".to_owned(),
     }];
     shares.extend(outcomes(site, beside));
     let title = format!(
-        "{}: the shared clusters, for this site's patients",
+        "{}: the shared groups, for this site's patients",
         site.job.name
     );
     let parts: Vec<Part> = shares.into_iter().map(Part::Shares).collect();
@@ -196,7 +197,7 @@ fn outcomes(site: &SiteRun, beside: &[Beside]) -> Option<Shares> {
     };
     let bars = beside.iter().enumerate().flat_map(|(place, one)| {
         let bar = |whose: &str, share: Option<f64>| {
-            let name = format!("cluster {}, {whose}", place + 1);
+            let name = format!("{}, {whose}", group_name(&site.job, place));
             share.map(|share| (name, share, format!("{:.0} %", 100.0 * share)))
         };
         [
@@ -208,7 +209,7 @@ fn outcomes(site: &SiteRun, beside: &[Beside]) -> Option<Shares> {
         title: "Outcomes",
         bars: bars.flatten().collect(),
         caption: format!(
-            "{}: {second}, a share of the patients of each cluster.",
+            "{}: {second}, a share of the patients of each group.",
             outcome.label
         ),
     })

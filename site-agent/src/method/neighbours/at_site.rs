@@ -35,8 +35,8 @@ impl AtSite for Counter {
         None
     }
 
-    fn explained(_: &NeighboursSettings, _: &Job, rules: &Rules) -> Explained {
-        explain::explained(rules)
+    fn explained(_: &NeighboursSettings, job: &Job, rules: &Rules) -> Explained {
+        explain::explained(job, rules)
     }
 
     fn asks(settings: &NeighboursSettings, job: &Job, runs: &Path) -> Result<Option<Asks>, Stop> {

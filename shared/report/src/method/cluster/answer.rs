@@ -4,6 +4,7 @@ use crate::outcome::{event_by, rate_in_words, units_of, with_event};
 use crate::words::figure;
 use protocol::cohort::{Feature, FeatureKind, OutcomeSpecification};
 use protocol::job::Job;
+use protocol::method::Method;
 use protocol::method::cluster::model::{
     GridCurve, GridPoint, Interval, Mark, Model, Outlook, Tried,
 };
@@ -16,11 +17,27 @@ const DIFFERENCE_MIN: f64 = 0.2;
 /// Marks that a sentence tells.
 const MARKS_SHOWN: usize = 3;
 
+/// Thirds of the predicted risk.
+const THIRDS: [&str; 3] = ["lowest risk", "middle risk", "highest risk"];
+
+/// What people read for the group of a job at this place.
+#[must_use]
+pub fn group_name(job: &Job, place: usize) -> String {
+    match THIRDS.get(place) {
+        Some(name) if is_of_thirds(job) => (*name).to_owned(),
+        _ => format!("cluster {}", place + 1),
+    }
+}
+
+fn is_of_thirds(job: &Job) -> bool {
+    matches!(&job.method, Method::Cluster(settings) if settings.is_of_thirds())
+}
+
 /// What a run found.
 #[derive(Debug, Serialize)]
 pub(super) struct Answer {
     run: String,
-    compared_by: String,
+    pub(super) compared_by: String,
     pub(super) sites: usize,
     /// Of all sites.
     pub(super) patients: u64,
@@ -30,6 +47,9 @@ pub(super) struct Answer {
     /// Whether the outcomes of the groups differ beyond chance; none where nothing is shown.
     pub(super) outcomes_differ: Option<bool>,
     pub(super) tried: Vec<OneTried>,
+    /// Whether the groups are thirds of the predicted risk.
+    #[serde(skip)]
+    pub(super) is_of_thirds: bool,
     /// None where nothing is shown.
     pub(super) groups: Vec<Group>,
     /// One row a group, as the run places patients.
@@ -56,6 +76,8 @@ pub(super) struct OneTried {
 #[derive(Debug, Serialize)]
 pub(super) struct Group {
     pub(super) group: usize,
+    /// What people read.
+    pub(super) name: String,
     pub(super) patients: u64,
     pub(super) share: f64,
     /// Sites that have it.
@@ -204,6 +226,7 @@ impl Answer {
             outcome: job.cohort.outcome.label.clone(),
             outcomes_differ: model.outcomes_differ(kind),
             tried: model.tried.iter().enumerate().map(tried).collect(),
+            is_of_thirds: is_of_thirds(job),
             groups: model
                 .shown()
                 .map(|shown| groups(job, model, shown))
@@ -230,6 +253,7 @@ fn groups(job: &Job, model: &Model, shown: &Tried) -> Vec<Group> {
         let outlook = shown.outlook(place, kind);
         Group {
             group: place + 1,
+            name: group_name(job, place),
             patients,
             share: patients as f64 / all.max(1) as f64,
             sites: model.marks.get(place).map_or(0, |one| one.sites),
@@ -449,11 +473,18 @@ impl Group {
             false => format!("; {}", marks.join(", ")),
         };
         format!(
-            "Cluster {}: {} patients, at {} of {sites} sites; {}{marks}.",
-            self.group,
+            "{}: {} patients, at {} of {sites} sites; {}{marks}.",
+            capital(&self.name),
             self.patients,
             self.sites,
             self.fared_text()
         )
     }
+}
+
+/// With a capital letter.
+fn capital(name: &str) -> String {
+    let mut letters = name.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string());
+    first.unwrap_or_default() + letters.as_str()
 }

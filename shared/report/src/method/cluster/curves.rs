@@ -41,7 +41,11 @@ pub(super) fn drawn(
     if curves.is_empty() {
         return Ok(html! { @if let Some(text) = missing(outcome) { p.note { (text) } } });
     }
-    let title = format!("Survival of the clusters: {}", outcome.label_with_unit());
+    let of = match answer.is_of_thirds {
+        true => "Survival by thirds of the risk",
+        false => "Survival of the clusters",
+    };
+    let title = format!("{of}: {}", outcome.label_with_unit());
     let svg = survival(&curves, outcome, "")?;
     Ok(html! {
         (tables::figure(&title, &svg, CAPTION))
@@ -69,7 +73,7 @@ fn curve_of(group: &Group, curve: &Curve) -> SurvivalCurve {
     });
     let at_risk = curve.points.iter().map(|point| point.at_risk_in_words());
     SurvivalCurve {
-        name: format!("cluster {}: {} patients", group.group, group.patients),
+        name: format!("{}: {} patients", group.name, group.patients),
         points: std::iter::once(begin).chain(points).collect(),
         censored: Vec::new(),
         known: Known::Points(
@@ -83,11 +87,23 @@ fn curve_of(group: &Group, curve: &Curve) -> SurvivalCurve {
 fn table(answer: &Answer, outcome: &OutcomeSpecification) -> Markup {
     let unit = outcome.unit_in_words();
     let event = outcome.event_label();
-    let head = ["cluster", unit, event, "at risk after it"];
+    let head = [
+        if answer.is_of_thirds {
+            "third"
+        } else {
+            "cluster"
+        },
+        unit,
+        event,
+        "at risk after it",
+    ];
     let rows = known(answer).flat_map(|(group, curve)| {
         let row = |point: &CurvePoint| {
             [
-                group.group.to_string(),
+                match answer.is_of_thirds {
+                    true => group.name.clone(),
+                    false => group.group.to_string(),
+                },
                 figure(point.time),
                 point.with_event(),
                 point.at_risk_in_words(),
@@ -111,7 +127,7 @@ fn table(answer: &Answer, outcome: &OutcomeSpecification) -> Markup {
 fn medians(answer: &Answer, outcome: &OutcomeSpecification) -> String {
     let medians = known(answer).map(|(group, curve)| {
         let median = curve.median_in_words(outcome);
-        format!("cluster {} {median}", group.group)
+        format!("{} {median}", group.name)
     });
     let medians: Vec<String> = medians.collect();
     format!("Median: {}.", medians.join("; "))
