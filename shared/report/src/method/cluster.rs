@@ -190,7 +190,8 @@ fn in_none(answer: &Answer) -> Option<String> {
 }
 
 fn groups(answer: &Answer) -> Markup {
-    let head = ["cluster", "patients", "%", "sites", "outcomes"];
+    let kind = if answer.is_of_thirds { "third" } else { "cluster" };
+    let head = [kind, "patients", "%", "sites", "outcomes"];
     let row = |group: &Group| {
         [
             match answer.is_of_thirds {
