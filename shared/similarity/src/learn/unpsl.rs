@@ -70,7 +70,7 @@ pub use pair_loss::{PairLoss, PairWeightValues};
 pub use pooled::{PooledLimits, PooledSolution, minimise_pooled, objective};
 pub use settings::{
     Centring, CorrelationScope, Form, Loss, PairWeights, Pairs, Settings, SettingsError,
-    SiteWeights, Threshold, start,
+    SiteWeights, Threshold, led, start,
 };
 pub use site::{
     LocalSolution, ObjectiveError, SiteDerivatives, SiteObjective, ThresholdDerivatives,

@@ -5,7 +5,7 @@ use similarity::learn::unpsl::accelerated::{
     Knowledge, LEAD, Search, SearchSettings, search_sites,
 };
 use similarity::learn::unpsl::{
-    Form, Labels, PooledLimits, Settings, SiteObjective, Summary, Threshold, Totals,
+    Form, Labels, PooledLimits, Settings, SiteObjective, Summary, Threshold, Totals, led,
     minimise_pooled, objective, start, summarise,
 };
 use similarity::numeric::admm::{Consensus, ConsensusSettings};
@@ -200,7 +200,7 @@ impl Federation {
         run
     }
 
-    /// Where a run begins plain ADMM: what the search from `start` would ask after its first questions.
+    /// Where a run begins plain ADMM: near what the search from `start` would ask after its first questions.
     pub fn led(&self, start: Array2<f64>) -> Array2<f64> {
         let settings = SearchSettings {
             lambda_sparsity: self.settings.lambda_sparsity,
@@ -208,11 +208,11 @@ impl Federation {
             tolerance: TOLERANCE,
             tolerance_residual: 1e-3,
         };
-        let search = Search::new(settings, start, self.features);
+        let search = Search::new(settings, start.clone(), self.features);
         let mut known = Knowledge::new().up_to(self.error);
         let asked = LEAD as usize;
         let search = search_sites(&self.sites, search, &mut known, asked, &mut |_, _| {}).unwrap();
-        search.question().clone()
+        led(search.question(), &start, self.features)
     }
 
     /// At most `rounds` rounds of plain ADMM, until the gap is below `enough`.

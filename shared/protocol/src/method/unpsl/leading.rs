@@ -1,5 +1,5 @@
-//! The first questions of plain ADMM: those of the accelerated consensus, from whose next question ADMM goes on. ADMM from a drawn start
-//! spends most of its rounds on the way that three questions find.
+//! The first questions of plain ADMM: those of the accelerated consensus, near whose next question ADMM begins. ADMM from a drawn start
+//! spends most of its rounds on the way that these questions find.
 
 use super::accelerated::Accelerated;
 use super::admm::Admm;
@@ -8,7 +8,8 @@ use crate::exchange::{Closed, count};
 use crate::failure::Failure;
 use crate::message::Totals;
 use crate::stage::preparing::Prepared;
-use ndarray::{Array2, s};
+use ndarray::Array2;
+use similarity::learn::unpsl::led;
 
 /// Questions under way.
 #[derive(Debug, Clone)]
@@ -67,12 +68,8 @@ impl Leading {
         let rows = self.search.rows().to_vec();
         let next = self.search.question();
         let features = settings.objective.features(next);
-        let mut metric = next.slice(s![..features, ..]).into_iter();
-        let start = match metric.any(|entry| *entry != 0.0) {
-            true => next,
-            false => &self.start,
-        };
-        let admm = Admm::led(settings, start.clone(), totals, rows)?;
+        let start = led(next, &self.start, features);
+        let admm = Admm::led(settings, start, totals, rows)?;
         Ok(Led::To(Box::new(admm)))
     }
 }

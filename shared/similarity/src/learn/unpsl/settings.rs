@@ -7,12 +7,16 @@ use super::labels::PairCounts;
 use super::site::FINE;
 use super::totals::Totals;
 use crate::numeric::precision::Precision;
+use crate::numeric::prox::row_norms;
 use crate::numeric::seed::Seed;
 
 /// The sum of the sites' first penalties under the mean loss.
 const PENALTY_OF_ALL_SITES: f64 = 0.045;
 /// By how much larger they are where questions of the few-rounds search lead: the metric is then far longer than a start.
 const PENALTY_WHERE_LED: f64 = 4.0;
+
+/// What of a drawn start joins the metric that questions lead to, row by row.
+const DRAWN_WHERE_LED: f64 = 0.05;
 
 /// Settings of the objective; equal at all sites.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -331,6 +335,25 @@ pub fn start(settings: &Settings, features: usize, seed: Seed, index: u64) -> Ar
         matrix[[features, 0]] = value;
     }
     matrix
+}
+
+/// Where plain ADMM begins after questions: at `question`, with a share of the drawn `start` in every row that is not 0. W of too low a rank is
+/// a stationary point of (4.21) at every site, as W = 0 is; only another direction leads out. Of a question at W = 0 it is the start.
+#[must_use]
+pub fn led(question: &Array2<f64>, start: &Array2<f64>, features: usize) -> Array2<f64> {
+    let [lengths, drawn] =
+        [question, start].map(|matrix| row_norms(&matrix.slice(s![..features, ..])));
+    if lengths.iter().all(|length| *length == 0.0) {
+        return start.clone();
+    }
+    let mut metric = question.clone();
+    for (row, (length, drawn)) in lengths.iter().zip(&drawn).enumerate() {
+        if *length > 0.0 {
+            let share = DRAWN_WHERE_LED * length / drawn.max(f64::MIN_POSITIVE);
+            metric.row_mut(row).scaled_add(share, &start.row(row));
+        }
+    }
+    metric
 }
 
 /// One standard normal number, by Marsaglia's polar method: its logarithm is `libm`'s, for the system's may differ in the last bit.

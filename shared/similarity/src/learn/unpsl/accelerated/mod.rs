@@ -56,9 +56,9 @@ const SHOWN: f64 = 1.0 / 16.0;
 /// Known points from which a way out of W = 0 is looked for.
 const CANDIDATES: usize = 3;
 
-/// After so many questions plain ADMM begins where the search would ask next: W = 0, which ADMM does not leave, and two away from it.
-/// After two questions it is not near enough yet on collinear features.
-pub const LEAD: u32 = 3;
+/// After so many questions plain ADMM begins near where the search would ask next ([`led`](super::led)). After fewer the questions have too low
+/// a rank, or are too far away on collinear features, where ADMM is slow.
+pub const LEAD: u32 = 9;
 
 /// What a search is for.
 #[derive(Debug, Clone, Copy, PartialEq)]
