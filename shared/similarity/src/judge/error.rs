@@ -1,5 +1,6 @@
 //! How far predictions are from outcomes.
 
+use super::paired;
 use crate::cohort::Outcome;
 use crate::learn::forest::trees::predict::Prediction;
 
@@ -58,13 +59,7 @@ pub fn prediction_error(prediction: &Prediction, outcome: &Outcome) -> Option<Pr
                 if row.iter().all(|share| !share.is_nan()) {
                     patients += 1;
                     wrong += f64::from(u8::from(largest(row.iter().copied()) != code as usize));
-                    brier += row
-                        .iter()
-                        .enumerate()
-                        .map(|(class, share)| {
-                            (share - f64::from(u8::from(class == code as usize))).powi(2)
-                        })
-                        .sum::<f64>();
+                    brier += paired::brier(&row.to_vec(), code);
                 }
             }
             let count = patients as f64;
@@ -72,7 +67,7 @@ pub fn prediction_error(prediction: &Prediction, outcome: &Outcome) -> Option<Pr
                 patients,
                 Measure::Classes {
                     misclassified: wrong / count,
-                    brier: brier / (2.0 * count),
+                    brier: brier / count,
                 },
             )
         }

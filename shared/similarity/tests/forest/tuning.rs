@@ -133,6 +133,12 @@ fn the_size_with_the_lowest_error_of_scikit_learn_is_chosen() {
         let tuned = tune(&noisy, &settings(&noisy, 2, 1), Seed(seed)).unwrap();
         assert_eq!(tuned.terminal_min.to_string(), *best, "{tuned:?}");
         assert_eq!(tuned.candidates.len(), errors.len());
+        // The script adds up both classes; brier_score_loss is half of that.
+        for candidate in &tuned.candidates {
+            let wanted = mean(&errors[&candidate.terminal_min.to_string()]) / (2 * SEEDS) as f64;
+            let found = candidate.error;
+            assert!((found - wanted).abs() < 0.01, "{found}, wanted {wanted}");
+        }
         let again = tune(&noisy, &settings(&noisy, 2, 1), Seed(seed)).unwrap();
         assert_eq!(tuned, again);
     }

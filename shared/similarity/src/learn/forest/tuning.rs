@@ -6,6 +6,7 @@
 
 use crate::cohort::{Cohort, Outcome};
 use crate::judge::error::{Measure, prediction_error};
+use crate::judge::paired::brier;
 use crate::learn::forest::grow::{class_weights, grow};
 use crate::learn::forest::settings::{GrowError, Settings};
 use crate::learn::forest::trees::predict::Prediction;
@@ -99,13 +100,9 @@ fn out_of_bag_error(cohort: &Cohort, settings: &Settings, seed: Seed) -> Result<
         let weights = class_weights(&codes, levels.len(), &settings.class_weights)?;
         let (mut sum, mut total) = (0.0, 0.0);
         for ((shares, code), weight) in shares.outer_iter().zip(&codes).zip(&weights) {
-            let squares = shares.indexed_iter().map(|(class, share)| {
-                let wanted = f64::from(u8::from(class == *code as usize));
-                (share - wanted).powi(2)
-            });
-            let square: f64 = squares.sum();
-            if !square.is_nan() {
-                sum += weight * square;
+            let own = brier(&shares.to_vec(), *code);
+            if !own.is_nan() {
+                sum += weight * own;
                 total += weight;
             }
         }
