@@ -235,6 +235,37 @@ fn a_metric_of_judgements_by_lot_does_well_in_sample_alone() {
     assert!(area < 0.62 && balanced < 0.62, "{area} {balanced}");
 }
 
+/// All dissimilar pairs of one hospital have one patient in common, so that the fold of this patient has them all.
+#[test]
+fn a_fold_may_take_a_hospitals_last_pair_of_a_kind() {
+    let home = Home::new();
+    write(&home);
+    let file = "data/east.pairs.csv";
+    let before = fs::read_to_string(home.join(file)).unwrap();
+    let is_kept = |line: &&str| line.contains(",yes,") && !line.starts_with("east-0,");
+    let mut pairs = "patient,other,similar,who\n".to_owned();
+    before
+        .lines()
+        .filter(is_kept)
+        .for_each(|line| writeln!(pairs, "{line}").unwrap());
+    for other in 1..6 {
+        writeln!(pairs, "east-0,east-{other},no,ward").unwrap();
+    }
+    home.write(file, &pairs);
+    home.write(
+        "job.toml",
+        &job("supervision = \"physician\"\npair_weights = \"balanced\"\n"),
+    );
+    let arguments = ["simulate", "job.toml", "--data", "data", "--out", "out"];
+    home.run(&coordinator(), &arguments).must_succeed();
+    let found = result(&home.join("out"));
+    assert_eq!(found["status"], "converged");
+    let (own, others) = norms(&found, &OF_PHYSICIANS);
+    assert!(own > 2.0 * others, "{own}, {others}");
+    let area = of_pairs(&found["validation"]["scores"]).unwrap()["auc"].as_f64();
+    assert!(area.unwrap() > 0.7, "{area:?}");
+}
+
 #[test]
 fn of_few_judged_pairs_in_one_fold_nothing_is_said() {
     let home = Home::new();

@@ -86,7 +86,8 @@ impl Totals {
     }
 
     /// The totals under which a `part` of a site's patients weighs as much as the `whole` site does under
-    /// these: each count is scaled by the site's share of it, so that lambda_1 means the same for both.
+    /// these: each count is scaled by the site's share of it, so that lambda_1 means the same for both. Of a kind of pairs that the part
+    /// has lost, other sites still have some: its count is scaled as that of all pairs.
     #[must_use]
     #[allow(
         clippy::cast_precision_loss,
@@ -103,7 +104,11 @@ impl Totals {
             (scaled.round() as u64).max(part)
         };
         let pairs = |kind: fn(&PairCounts) -> u64| {
-            scaled(kind(&self.pairs), kind(&whole.pairs), kind(&part.pairs))
+            let total = kind(&self.pairs);
+            match kind(&part.pairs) {
+                0 => scaled(total, whole.pairs.total(), part.pairs.total()).max(total.min(1)),
+                own => scaled(total, kind(&whole.pairs), own),
+            }
         };
         Self {
             patients: scaled(self.patients, whole.patients, part.patients),
@@ -134,6 +139,26 @@ pub fn summarise(labels: &Labels, pairs: Pairs, seed: Seed) -> Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_that_loses_all_pairs_of_a_kind_leaves_those_of_other_sites() {
+        let summary = |patients, similar, dissimilar| Summary {
+            patients,
+            pairs: PairCounts {
+                similar,
+                dissimilar,
+            },
+        };
+        let (whole, part) = (summary(40, 60, 4), summary(32, 32, 0));
+        let totals = Totals::of(&[whole, summary(160, 340, 196)]);
+        let found = totals.for_part(&whole, &part);
+        assert_eq!(found.patients, 160);
+        assert_eq!((found.pairs.similar, found.pairs.dissimilar), (213, 100));
+        // A kind that nobody has stays absent.
+        let one_kind = Totals::of(&[summary(40, 60, 0)]);
+        let found = one_kind.for_part(&summary(40, 60, 0), &summary(32, 32, 0));
+        assert_eq!((found.pairs.similar, found.pairs.dissimilar), (32, 0));
+    }
 
     #[test]
     fn totals_say_how_small_sites_can_be() {
