@@ -158,8 +158,8 @@ fn what_it_chooses_by_is_what_a_cross_validation_in_one_place_counts() {
         settings: settings.objective,
         rule: NeighbourRule::Distance,
         limits: PooledLimits {
-            tolerance: 1e-5,
-            iterations: 1_000,
+            tolerance: 1e-7,
+            iterations: 10_000,
         },
         seed,
     };
@@ -188,18 +188,20 @@ fn what_it_chooses_by_is_what_a_cross_validation_in_one_place_counts() {
         let right = row["right"].as_u64().unwrap();
         assert_eq!(right + row["wrong"].as_u64().unwrap(), 200);
         println!(
-            "{candidate:?}: {right}, by descent {}",
-            wanted.score.counts.right
+            "{candidate:?}: {right}, by descent {}; loss {} and {}",
+            wanted.score.counts.right,
+            number(row, "log_loss"),
+            wanted.score.mean_log_loss()
         );
         apart += right.abs_diff(wanted.score.counts.right);
         let loss = number(row, "log_loss");
         let loss_apart = (loss - wanted.score.mean_log_loss()).abs();
-        // Of one neighbour, each patient on the other side moves it by ln 2 / 200.
-        assert!(loss_apart < 0.03, "{candidate:?}: {loss_apart}");
+        // Under the least lambda_1 nine rounds leave up to 0.009, and 59 leave 0.007. Of one neighbour a patient who changes sides is 0.005.
+        assert!(loss_apart < 0.01, "{candidate:?}: {loss_apart}");
     }
-    // Fits of a choice are loose: a patient or two of 200 may fall to the other side.
+    // A patient or two of 200 may fall to the other side.
     let mean = apart as f64 / wanted.len() as f64;
-    assert!(mean <= 3.0, "{mean} patients apart in the mean");
+    assert!(mean <= 1.0, "{mean} patients apart in the mean");
 }
 
 #[test]

@@ -112,7 +112,7 @@ impl SelectionSettings {
     /// Relative tolerance of those fits by ADMM.
     pub const TOLERANCE: f64 = 1e-3;
     /// What may be left of the objective in those of the accelerated consensus.
-    pub const LEFT: f64 = 1e-4;
+    pub const LEFT: f64 = 1e-6;
 
     /// Whether the values of lambda_1 are the usual path.
     #[must_use]
