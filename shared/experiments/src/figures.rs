@@ -5,9 +5,11 @@ use std::path::Path;
 use ndarray::{Array1, Array2, Axis};
 use rand::seq::SliceRandom;
 use rayon::prelude::*;
-use similarity::learn::unpsl::accelerated::{Knowledge, Search, SearchSettings, search_sites};
+use similarity::learn::unpsl::accelerated::{
+    Knowledge, LEAD, Search, SearchSettings, search_sites,
+};
 use similarity::learn::unpsl::{
-    Labels, LocalLimits, PooledLimits, Settings, SiteObjective, Summary, Totals, learn,
+    Labels, LocalLimits, PooledLimits, Settings, SiteObjective, Summary, Totals, learn, led,
     minimise_pooled, start, summarise,
 };
 use similarity::numeric::admm::{Consensus, ConsensusSettings};
@@ -236,22 +238,21 @@ impl Federation {
             values: path.iter().map(|found| distance(&wanted, found)).collect(),
         };
         Ok(vec![
-            curve("consensus ADMM, (4.22)", self.plain(first.clone())?),
-            curve("accelerated consensus", self.accelerated(first)?),
+            curve("consensus ADMM, (4.22)", self.plain(&first)?),
+            curve("accelerated consensus", self.search(first, ROUNDS)?.0),
         ])
     }
 
-    fn penalty(&self) -> f64 {
-        self.settings.penalty_start(self.sites.len() as u64, 1)
-    }
-
-    /// W of every round of (4.21) to (4.23).
-    fn plain(&self, first: Array2<f64>) -> Result<Vec<Array2<f64>>, ExperimentError> {
-        let lambda = self.settings.lambda_sparsity;
-        let settings = ConsensusSettings::new(lambda, first.nrows(), self.penalty());
-        let mut consensus = Consensus::new(first, self.sites.len(), settings)?;
-        let mut path = Vec::with_capacity(ROUNDS);
-        for _ in 0..ROUNDS {
+    /// W of the questions that lead (4.21) to (4.23), and of every round of these.
+    fn plain(&self, first: &Array2<f64>) -> Result<Vec<Array2<f64>>, ExperimentError> {
+        let sites = self.sites.len();
+        let penalty = self.settings.penalty_led(sites as u64, 1);
+        let settings =
+            ConsensusSettings::new(self.settings.lambda_sparsity, first.nrows(), penalty);
+        let (mut path, search) = self.search(first.clone(), LEAD as usize)?;
+        let first = led(search.question(), first, self.features);
+        let mut consensus = Consensus::new(first, sites, settings)?;
+        while path.len() < ROUNDS {
             let w = consensus.consensus().clone();
             let mut total = consensus.sparsity_term(&w.view());
             let mut answers = Vec::new();
@@ -269,8 +270,12 @@ impl Federation {
         Ok(path)
     }
 
-    /// W of every round of the default consensus.
-    fn accelerated(&self, first: Array2<f64>) -> Result<Vec<Array2<f64>>, ExperimentError> {
+    /// W of so many rounds of the default consensus, and the search after them.
+    fn search(
+        &self,
+        first: Array2<f64>,
+        rounds: usize,
+    ) -> Result<(Vec<Array2<f64>>, Search), ExperimentError> {
         let settings = SearchSettings {
             lambda_sparsity: self.settings.lambda_sparsity,
             form: self.settings.form,
@@ -281,10 +286,10 @@ impl Federation {
         let search = Search::new(settings, first, self.features);
         let mut path = Vec::with_capacity(ROUNDS);
         let known = &mut Knowledge::new();
-        search_sites(&self.sites, search, known, ROUNDS, &mut |search, _| {
+        let search = search_sites(&self.sites, search, known, rounds, &mut |search, _| {
             path.push(search.best().clone());
         })?;
-        Ok(path)
+        Ok((path, search))
     }
 }
 

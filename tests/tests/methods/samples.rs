@@ -69,7 +69,7 @@ pub(crate) fn samples() -> Vec<Sample> {
         unpsl(
             "with medians and a pooled correlation",
             "range = [-8, 8]\nstandardise = 'robust'",
-            "rank = 2\nround_limit = 4\nconsensus = 'admm'\ncorrelation = 'pooled'",
+            "rank = 2\nround_limit = 10\nconsensus = 'admm'\ncorrelation = 'pooled'",
         ),
         unpsl(
             "chosen by cross-validation",

@@ -178,6 +178,7 @@ fn where_no_feature_helps_the_result_says_so() {
     for (more, out) in [("", "usual"), ("lambda_sparsity = \"auto\"\n", "auto")] {
         let found = simulated(&home, &format!("{job}{more}"), out);
         assert!(selected(&found).is_empty());
+        assert_eq!(found.get("certificate"), Some(&Value::Null));
         let notes = found["notes"].to_string();
         let said = "no feature helps, even at the smallest lambda_sparsity tried";
         assert!(notes.contains(said), "{notes}");
