@@ -27,7 +27,6 @@ use protocol::progress::Ending;
 use protocol::run::Record;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
-use similarity::learn::unpsl::accelerated::LEAD;
 use similarity::learn::unpsl::{SiteDerivatives, ThresholdDerivatives};
 use std::cell::Cell;
 
@@ -112,13 +111,16 @@ fn objective(metric: &Array2<f64>) -> f64 {
     SPARSITY * rows + (0..3).map(smooth).sum::<f64>()
 }
 
+/// After so many questions of at most nine the search for their optimum is over.
+const OVER: u32 = 5;
+
 /// Their derivatives are of another objective than their updates: wherever the questions lead, ADMM finds the optimum of the updates.
 #[test]
 fn questions_lead_plain_admm_but_not_the_papers_letter_and_sixty_rounds_are_enough() {
     let letter = job("admm", 3, 60, 1.0, 1e-8) + "validation = \"none\"\n";
     let led = letter.replace("mixed_rounds = 0", "mixed_rounds = 5");
     let led = led.replace("penalty = 0.1\n", "");
-    for (text, questions, penalty) in [(led, LEAD as usize, 4.0 * 0.045 / 3.0), (letter, 0, 0.1)] {
+    for (text, questions, penalty) in [(led, OVER as usize, 4.0 * 0.045 / 3.0), (letter, 0, 0.1)] {
         let mut world = World::<Quadratics>::new(5, CALM, &text);
         assert_eq!(world.drive(), None);
         let Some(Model::Unpsl(model)) = world.result().model else {
@@ -144,7 +146,7 @@ fn questions_lead_plain_admm_but_not_the_papers_letter_and_sixty_rounds_are_enou
 /// A limit that the questions use up ends the run with the best metric that they were asked at.
 #[test]
 fn the_questions_that_lead_are_rounds_of_the_limit() {
-    for limit in [1, LEAD - 1, LEAD, LEAD + 1] {
+    for limit in 1..=OVER + 2 {
         let text = job("admm", 3, limit, 1.0, 1e-8).replace("mixed_rounds = 0", "mixed_rounds = 5")
             + "validation = \"none\"\n";
         let mut world = World::<Quadratics>::new(5, CALM, &text);
@@ -155,7 +157,7 @@ fn the_questions_that_lead_are_rounds_of_the_limit() {
         };
         assert_eq!(model.rounds.len(), limit as usize);
         let of_admm = model.rounds.iter().filter(|row| row.penalty.is_some());
-        assert_eq!(of_admm.count(), usize::from(limit > LEAD));
+        assert_eq!(of_admm.count(), limit.saturating_sub(OVER) as usize);
     }
 }
 

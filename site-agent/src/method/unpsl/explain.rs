@@ -66,7 +66,9 @@ fn messages(job: &Job, settings: &UnpslSettings) -> Vec<MessageKind> {
         let leading = settings.leading(job.cohort.rows_at_most());
         let leading = leading.min(settings.round_limit);
         let leading = u64::from(settings.starts) * u64::from(leading);
-        messages.push(contribution(settings, fits - folds - leading));
+        // A search that is over sooner leaves its rounds to ADMM; it asks at least once.
+        let led = u64::from(settings.starts).min(leading);
+        messages.push(contribution(settings, fits - folds - led));
         if folds + leading > 0 {
             let asked = (together, folds + leading);
             messages.push(derivatives(job, settings, asked));
