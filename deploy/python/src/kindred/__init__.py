@@ -6,7 +6,7 @@ from .job import Job
 from .metric import Metric
 from .programs import KindredError, local, simulate, submit, synthesise
 from .regression import Cox, Regression
-from .run import Absent, Outcome, Run, Site, load
+from .run import Absent, Outcome, Run, Site, load, schema
 from .study import Study
 from .survival import kaplan_meier
 
@@ -29,6 +29,7 @@ __all__ = [
     "local",
     "match",
     "predict",
+    "schema",
     "similar",
     "simulate",
     "submit",

@@ -143,7 +143,8 @@ def synthesise(
     """Write synthetic patients of several sites, one file each; gives them by site."""
     given = options(outcome=outcome, sites=sites, seed=seed, out=out)
     run_program(SITE_AGENT, ["synthesise", *given])
-    return {path.stem: table(path, texts=["grade"]) for path in sorted(Path(out).glob("*.csv"))}
+    tables = {path.stem: table(path, texts=["grade"]) for path in sorted(Path(out).glob("*.csv"))}
+    return {site: frame.mask(frame == "") for site, frame in tables.items()}
 
 
 def simulate(

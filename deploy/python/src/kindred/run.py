@@ -8,6 +8,7 @@ import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -165,7 +166,7 @@ class Run(_Folder):
 
     @cached_property
     def result(self) -> dict[str, Any]:
-        """All of `result.json`; see the schema beside this file."""
+        """All of `result.json`; `schema("result")` describes it."""
         return self._json("result.json")
 
     @cached_property
@@ -280,7 +281,7 @@ class Run(_Folder):
             "linear": f"Difference of {self.outcome}",
             "logistic": f"Log odds ratio of {self.outcome.label}",
         }
-        return names.get(self.regression.family, f"Log hazard ratio of {self.outcome.label}") + " per SD"
+        return names.get(self.regression.family, f"Log hazard ratio of {self.outcome.label}") + " (numbers per SD)"
 
 
 def _effects(run: Run, labels: dict[str, str]) -> pd.DataFrame:
@@ -298,3 +299,10 @@ def load(folder: str | Path) -> Run | Site:
     if (path / "comparison.json").exists():
         return Site(path)
     raise Absent(f"{path} has neither result.json nor comparison.json")
+
+
+def schema(name: str) -> dict[str, Any]:
+    """Give the JSON Schema of a file or of a `--json`: result, card, similar, match, cluster, and others."""
+    text = resources.files(__package__).joinpath(f"schema/{name}.schema.json").read_text(encoding="utf-8")
+    content: dict[str, Any] = json.loads(text)
+    return content

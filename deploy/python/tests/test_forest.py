@@ -1,0 +1,97 @@
+"""Promise: a forest read from `forest.bin` says what the program says, to the bit."""
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from kindred import Forest
+
+
+
+@pytest.mark.parametrize(("outcome", "column"), [("class", "class"), ("number", "mean"), ("survival", "risk")])
+def test_out_of_bag_predictions_are_the_programs(runs, mixed, outcome, column):
+    site = runs["forest", outcome].sites["patients"]
+    assert 0.3 < site.unseen.mean() < 0.45
+    found = site.forest.predict(mixed, site.unseen)
+    assert np.array_equal(found, site.patients[column].to_numpy())
+
+
+def test_proximities_are_the_programs(runs, mixed):
+    for outcome in ["class", "survival"]:
+        site = runs["forest", outcome].sites["patients"]
+        assert np.array_equal(site.forest.proximity(mixed), site.proximity)
+    site = runs["forest", "number"].sites["patients"]
+    found = site.forest.proximity(mixed, unseen=site.unseen)
+    assert np.array_equal(found, site.proximity, equal_nan=True)
+
+
+def test_the_common_forest_of_four_hospitals_is_one(federated, patients):
+    run = federated["forest"]
+    frame = patients["survival"]["north"]
+    risks = [site.forest.predict(frame) for site in run.sites.values()]
+    assert all(np.array_equal(one, run.forest.predict(frame)) for one in risks)
+    site = run.sites["north"]
+    assert np.array_equal(site.forest.proximity(frame, unseen=site.unseen), site.proximity, equal_nan=True)
+
+
+def test_two_tables_are_compared_by_shared_terminal_nodes(runs, mixed):
+    forest = runs["forest", "class"].forest
+    nodes = forest.apply(mixed)
+    assert nodes.shape == (300, 70)
+    wanted = (nodes[:4, None, :] == nodes[None, 4:9, :]).sum(axis=2) / 70
+    assert np.array_equal(forest.proximity(mixed[:4], mixed[4:9]), wanted)
+
+
+def test_terminal_nodes_hold_the_patients_that_are_counted_there(runs, mixed):
+    site = runs["forest", "number"].sites["patients"]
+    nodes = site.forest.apply(mixed)
+    for at, tree in enumerate(site.forest.trees):
+        held = np.bincount(nodes[~site.unseen[:, at], at], minlength=len(tree.nodes))
+        terminal = tree.nodes["feature"] == 2**32 - 1
+        assert np.array_equal(held[terminal], tree.patients[terminal])
+
+
+def test_survival_is_a_rising_hazard_whose_sum_is_the_risk(runs, mixed):
+    forest = runs["forest", "survival"].forest
+    hazard = forest.predict_cumulative_hazard(mixed)
+    assert (np.diff(hazard.to_numpy(), axis=1) >= 0).all()
+    assert np.allclose(hazard.sum(axis=1), forest.predict(mixed), rtol=1e-12)
+    with pytest.raises(ValueError, match="is survival, wanted classes"):
+        forest.predict_proba(mixed)
+
+
+def test_a_patient_that_every_tree_has_seen_has_no_prediction(runs, mixed):
+    nobody = np.zeros((2, 70), dtype=bool)
+    assert runs["forest", "class"].forest.predict(mixed[:2], nobody).tolist() == ["", ""]
+    assert np.isnan(runs["forest", "number"].forest.predict(mixed[:2], nobody)).all()
+
+
+@pytest.mark.parametrize("outcome", ["class", "number"])
+def test_onnx_runtime_predicts_the_same(runs, mixed, outcome):
+    forest = runs["forest", outcome].forest
+    model = forest.to_onnx()
+    onnx.checker.check_model(model)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    found = session.run(None, {"patients": forest.job.table(mixed)})[0]
+    wanted = forest.predict_proba(mixed) if outcome == "class" else forest.predict(mixed)[:, None]
+    assert np.abs(found - wanted).max() < 1e-12
+
+
+def test_a_forest_of_survival_is_no_onnx_model(runs):
+    with pytest.raises(ValueError, match="wanted numeric or classes"):
+        runs["forest", "survival"].forest.to_onnx()
+
+
+def test_other_bytes_are_refused(runs):
+    forest = runs["forest", "number"].sites["patients"]
+    content = (forest.folder / "forest.bin").read_bytes()
+    for changed, wanted in [
+        (b"X" + content[1:], "do not begin with KDFOREST"),
+        (content[:8] + b"\x02\x00" + content[10:], "format version 2, wanted 1"),
+        (content[:-1], "end within the forest"),
+        (content + b"\x00", "1 bytes follow the forest"),
+        (content.replace(b"ward", b"warp"), "other features than the job"),
+    ]:
+        with pytest.raises(ValueError, match=wanted):
+            Forest.from_bytes(changed, forest.job)

@@ -1,0 +1,85 @@
+"""Promise: a regression predicts what the program predicts, and survival is R's."""
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import job, run_r, whole
+
+import kindred
+
+
+@pytest.mark.parametrize(("outcome", "column"), [("class", "probability"), ("number", "mean")])
+def test_predictions_are_the_programs(runs, mixed, outcome, column):
+    run = runs["regression", outcome]
+    assert run.regression.knots.keys() == {"bp"}
+    said = run.sites["patients"].patients[column].to_numpy()
+    assert np.abs(run.regression.predict(mixed) - said).max() < 1e-12
+
+
+def risks(site: kindred.Site) -> pd.DataFrame:
+    return site.patients.filter(like="risk_by_").rename(columns=lambda name: float(name.removeprefix("risk_by_")))
+
+
+def test_survival_by_a_hospitals_own_baseline_is_the_programs(runs, mixed, federated, patients):
+    run = runs["regression", "survival"]
+    for cox, frame, site in [
+        (run.regression, mixed, run.sites["patients"]),
+        (federated["regression"].regression, patients["survival"]["east"], federated["regression"].sites["east"]),
+    ]:
+        shift = cox.predict(frame) - site.patients["log_hazard_ratio"].to_numpy()
+        assert np.ptp(shift) < 1e-12
+        said = risks(site)
+        found = cox.at(frame).predict_survival_function(frame, said.columns)
+        assert np.abs(1 - found.to_numpy() - said.to_numpy()).max() < 1e-12
+
+
+def test_survival_by_a_common_baseline_is_the_programs(mixed, home):
+    text = job("regression", "survival", 'baseline = "common"\ncells = 4')
+    run = kindred.local(mixed, text, home / "common", patient="id")
+    said = risks(run.sites["patients"])
+    found = run.regression.predict_survival_function(mixed, said.columns)
+    assert np.abs(1 - found.to_numpy() - said.to_numpy()).max() < 1e-12
+    assert run.regression.predict_survival_function(mixed).columns.tolist() == [0, 75, 150, 225, 300]
+
+
+def test_without_a_baseline_there_is_no_survival(runs, mixed):
+    with pytest.raises(ValueError, match="its own baseline hazard"):
+        runs["regression", "survival"].regression.predict_survival_function(mixed)
+
+
+def test_a_researcher_alone_cannot_fill_in_missing_values(runs, mixed):
+    run = runs["regression", "number"]
+    bare = kindred.regression.of_files(run.job, run.result["model"], run.coefficients, {})
+    with pytest.raises(ValueError, match="missing values of crp"):
+        bare.predict(whole(mixed).assign(crp=np.nan))
+    complete = whole(mixed)
+    assert np.array_equal(bare.predict(complete), run.regression.predict(complete))
+
+
+def test_survival_is_that_of_rs_survfit(patients, home):
+    frame = patients["survival"]["north"].dropna()
+    text = survival_job()
+    cox = kindred.local(frame, text, home / "against-r", patient="patient").regression.at(frame)
+    frame.to_csv(home / "against-r.csv", index=False)
+    script = """
+library(survival)
+frame <- read.csv("against-r.csv")
+frame$grade <- factor(frame$grade, levels = c("low", "middle", "high"))
+fit <- coxph(Surv(days, event) ~ first_1 + second_1 + grade, frame, ties = "efron",
+             control = coxph.control(eps = 1e-12, iter.max = 50))
+curves <- survfit(fit, newdata = frame[1:4, ], stype = 2, ctype = 1)
+write.csv(data.frame(time = curves$time, curves$surv), row.names = FALSE)
+"""
+    theirs = pd.read_csv(io.StringIO(run_r(script, home)))
+    found = cox.predict_survival_function(frame.head(4), theirs["time"].to_numpy())
+    assert np.abs(found.to_numpy().T - theirs.iloc[:, 1:].to_numpy()).max() < 1e-7
+
+
+def survival_job() -> str:
+    numbers = "".join(f'[[features]]\nname = "{name}"\nkind = "numeric"\n' for name in ["first_1", "second_1"])
+    grade = '[[features]]\nname = "grade"\nkind = "categorical"\nlevels = ["low", "middle", "high"]\n'
+    outcome = 'column = "days"\nkind = "survival"\nevent = "event"\nevent_values = ["1"]\nhorizon = 1000\n'
+    head = 'name = "r"\nmethod = "regression"\nsites = ["north", "south"]\nseed = 1\n'
+    return f"{head}[outcome]\n{outcome}{numbers}{grade}[regression]\n"
