@@ -21,7 +21,8 @@ POLICIES = ROOT / "deploy" / "policies"
 OUTCOMES = {
     "class": 'column = "ill"\nkind = "binary"\npositive = ["yes"]',
     "number": 'column = "score"\nkind = "numeric"\nlabel = "Score"\nunit = "points"',
-    "survival": 'column = "days"\nkind = "survival"\nevent = "died"\nevent_values = ["1"]\nhorizon = 300\nunit = "days"',
+    "survival": 'column = "days"\nkind = "survival"\nevent = "died"\nevent_values = ["1"]\nhorizon = 300\n'
+    'unit = "days"',
 }
 
 # One feature of each kind and treatment.
@@ -141,7 +142,8 @@ def runs(mixed: pd.DataFrame, home: Path) -> dict[tuple[str, str], kindred.Run]:
 def patients(home: Path) -> dict[str, dict[str, pd.DataFrame]]:
     """Synthetic patients of four sites, by outcome."""
     return {
-        outcome: kindred.synthesise(home / f"patients-{outcome}", outcome) for outcome in ["class", "survival"]
+        outcome: kindred.synthesise(home / f"patients-{outcome}", outcome)
+        for outcome in ["class", "survival"]
     }
 
 
@@ -169,12 +171,34 @@ def federated(home: Path, patients: dict[str, dict[str, pd.DataFrame]]) -> dict[
     }
 
 
+@pytest.fixture(scope="session")
+def complete(home: Path, patients: dict[str, dict[str, pd.DataFrame]]) -> tuple[pd.DataFrame, kindred.Run]:
+    """Patients without a missing value, also as `complete.csv`, and their Cox regression."""
+    frame = patients["survival"]["north"].dropna()
+    frame.to_csv(home / "complete.csv", index=False)
+    outcome = {"column": "days", "kind": "survival", "event": "event", "event_values": ["1"], "horizon": 1000}
+    levels = {"grade": {"kind": "categorical", "levels": ["low", "middle", "high"]}}
+    study = kindred.Study.draft(frame, outcome, features=["first_1", "second_1", "grade"], keys=levels)
+    return frame, kindred.local(frame, study.job("regression"), home / "complete", patient="patient")
+
+
+# The same regression in R, as `fit`.
+FIT_IN_R = """
+library(survival)
+frame <- read.csv("complete.csv")
+frame$grade <- factor(frame$grade, levels = c("low", "middle", "high"))
+fit <- coxph(Surv(days, event) ~ first_1 + second_1 + grade, frame, ties = "efron",
+             control = coxph.control(eps = 1e-12, iter.max = 50))
+"""
+
+
 def run_r(script: str, folder: Path) -> str:
     """Run a script with R in a folder; gives what it printed. Skipped where R is absent."""
     program = shutil.which("Rscript")
     if program is None:
         pytest.skip("found no Rscript")
-    wanted = "for (one in c('jsonlite', 'survival')) if (!requireNamespace(one, quietly = TRUE)) quit(status = 7)\n"
+    packages = "c('jsonlite', 'survival')"
+    wanted = f"for (one in {packages}) if (!requireNamespace(one, quietly = TRUE)) quit(status = 7)\n"
     ran = subprocess.run(
         [program, "-e", wanted + script],
         cwd=folder,

@@ -8,8 +8,9 @@ import pytest
 from kindred import Forest
 
 
-
-@pytest.mark.parametrize(("outcome", "column"), [("class", "class"), ("number", "mean"), ("survival", "risk")])
+@pytest.mark.parametrize(
+    ("outcome", "column"), [("class", "class"), ("number", "mean"), ("survival", "risk")]
+)
 def test_out_of_bag_predictions_are_the_programs(runs, mixed, outcome, column):
     site = runs["forest", outcome].sites["patients"]
     assert 0.3 < site.unseen.mean() < 0.45

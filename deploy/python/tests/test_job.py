@@ -36,7 +36,12 @@ def test_whole_numbers_are_the_levels_that_they_spell():
 
 @pytest.mark.parametrize(
     ("column", "value", "wanted"),
-    [("bp", "secret", "numbers"), ("ward", "secret", "levels"), ("born", "secret", "dates"), ("sex", "secret", "levels")],
+    [
+        ("bp", "secret", "numbers"),
+        ("ward", "secret", "levels"),
+        ("born", "secret", "dates"),
+        ("sex", "secret", "levels"),
+    ],
 )
 def test_a_value_that_cannot_be_read_is_counted_and_not_shown(column, value, wanted):
     frame = SAMPLE.astype(object)

@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import job, run_r, whole
+from conftest import FIT_IN_R, job, run_r, whole
 
 import kindred
 
@@ -19,14 +19,20 @@ def test_predictions_are_the_programs(runs, mixed, outcome, column):
 
 
 def risks(site: kindred.Site) -> pd.DataFrame:
-    return site.patients.filter(like="risk_by_").rename(columns=lambda name: float(name.removeprefix("risk_by_")))
+    return site.patients.filter(like="risk_by_").rename(
+        columns=lambda name: float(name.removeprefix("risk_by_"))
+    )
 
 
 def test_survival_by_a_hospitals_own_baseline_is_the_programs(runs, mixed, federated, patients):
     run = runs["regression", "survival"]
     for cox, frame, site in [
         (run.regression, mixed, run.sites["patients"]),
-        (federated["regression"].regression, patients["survival"]["east"], federated["regression"].sites["east"]),
+        (
+            federated["regression"].regression,
+            patients["survival"]["east"],
+            federated["regression"].sites["east"],
+        ),
     ]:
         shift = cox.predict(frame) - site.patients["log_hazard_ratio"].to_numpy()
         assert np.ptp(shift) < 1e-12
@@ -58,28 +64,12 @@ def test_a_researcher_alone_cannot_fill_in_missing_values(runs, mixed):
     assert np.array_equal(bare.predict(complete), run.regression.predict(complete))
 
 
-def test_survival_is_that_of_rs_survfit(patients, home):
-    frame = patients["survival"]["north"].dropna()
-    text = survival_job()
-    cox = kindred.local(frame, text, home / "against-r", patient="patient").regression.at(frame)
-    frame.to_csv(home / "against-r.csv", index=False)
-    script = """
-library(survival)
-frame <- read.csv("against-r.csv")
-frame$grade <- factor(frame$grade, levels = c("low", "middle", "high"))
-fit <- coxph(Surv(days, event) ~ first_1 + second_1 + grade, frame, ties = "efron",
-             control = coxph.control(eps = 1e-12, iter.max = 50))
+def test_survival_is_that_of_rs_survfit(complete, home):
+    frame, run = complete
+    script = f"""{FIT_IN_R}
 curves <- survfit(fit, newdata = frame[1:4, ], stype = 2, ctype = 1)
 write.csv(data.frame(time = curves$time, curves$surv), row.names = FALSE)
 """
     theirs = pd.read_csv(io.StringIO(run_r(script, home)))
-    found = cox.predict_survival_function(frame.head(4), theirs["time"].to_numpy())
+    found = run.regression.at(frame).predict_survival_function(frame.head(4), theirs["time"].to_numpy())
     assert np.abs(found.to_numpy().T - theirs.iloc[:, 1:].to_numpy()).max() < 1e-7
-
-
-def survival_job() -> str:
-    numbers = "".join(f'[[features]]\nname = "{name}"\nkind = "numeric"\n' for name in ["first_1", "second_1"])
-    grade = '[[features]]\nname = "grade"\nkind = "categorical"\nlevels = ["low", "middle", "high"]\n'
-    outcome = 'column = "days"\nkind = "survival"\nevent = "event"\nevent_values = ["1"]\nhorizon = 1000\n'
-    head = 'name = "r"\nmethod = "regression"\nsites = ["north", "south"]\nseed = 1\n'
-    return f"{head}[outcome]\n{outcome}{numbers}{grade}[regression]\n"

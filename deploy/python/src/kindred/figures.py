@@ -28,8 +28,13 @@ _STYLE: Any = {
 
 @contextmanager
 def _axes(axes: Axes | None, rows: int = 12) -> Iterator[Axes]:
-    with plt.rc_context(_STYLE):
+    # No other setting is restored: the backend of a notebook sets its own with the first figure.
+    before = {key: plt.rcParams[key] for key in _STYLE}
+    plt.rcParams.update(_STYLE)
+    try:
         yield plt.subplots(figsize=(6.4, 1.2 + 0.28 * rows))[1] if axes is None else axes
+    finally:
+        plt.rcParams.update(before)
 
 
 def bars(values: pd.Series[float], title: str, axes: Axes | None = None, most: int = 20) -> Axes:

@@ -123,7 +123,8 @@ class Job:
         keys = tomllib.loads(own)
         if study:
             agreed = tomllib.loads(study)
-            outcome = next(one for one in agreed["outcomes"] if one["name"] == keys["outcome"])
+            asked = keys.get("outcome", agreed["outcomes"][0]["name"])  # a card is about all of them
+            outcome = next(one for one in agreed["outcomes"] if one["name"] == asked)
             wanted = keys.get("features", [one["name"] for one in agreed["features"]])
             features = [one for one in agreed["features"] if one["name"] in wanted]
         else:

@@ -14,7 +14,12 @@ from .job import Job, Numbers
 try:
     from sklearn.base import BaseEstimator, TransformerMixin
 except ImportError:  # its conventions need scikit-learn; the arithmetic does not
-    BaseEstimator = TransformerMixin = object
+
+    class BaseEstimator:  # type: ignore[no-redef]
+        """Nothing of scikit-learn's."""
+
+    class TransformerMixin:  # type: ignore[no-redef]
+        """Nothing of scikit-learn's."""
 
 
 @dataclass(frozen=True)

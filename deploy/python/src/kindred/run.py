@@ -216,8 +216,9 @@ class Run(_Folder):
     @cached_property
     def regression(self) -> Regression:
         """The regression; it takes missing values if a hospital's folder is there."""
+        said = self._model("regression")
         imputed = next((site.imputed for site in self.sites.values()), {})
-        return regression.of_files(self.job, self._model("regression"), self.coefficients, imputed)
+        return regression.of_files(self.job, said, self.coefficients, imputed)
 
     @cached_property
     def forest(self) -> Forest:
@@ -281,7 +282,10 @@ class Run(_Folder):
             "linear": f"Difference of {self.outcome}",
             "logistic": f"Log odds ratio of {self.outcome.label}",
         }
-        return names.get(self.regression.family, f"Log hazard ratio of {self.outcome.label}") + " (numbers per SD)"
+        return (
+            names.get(self.regression.family, f"Log hazard ratio of {self.outcome.label}")
+            + " (numbers per SD)"
+        )
 
 
 def _effects(run: Run, labels: dict[str, str]) -> pd.DataFrame:
