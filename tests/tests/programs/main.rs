@@ -17,6 +17,7 @@ mod few_events;
 mod forest_end_to_end;
 mod forest_quality;
 mod forest_worker;
+mod from_python;
 mod held_out;
 mod hindered;
 mod honest_scores;

@@ -50,7 +50,8 @@ class Study:
         given = keys or {}
         drafted = [_feature(frame[column], given.get(column, {})) for column in columns]
         own = {"name": name, "hospitals": list(hospitals), **said}
-        return cls(own, ({"name": "outcome", **outcome},), tuple(drafted))
+        label = {"name": "outcome", "label": outcome["column"]}
+        return cls(own, ({**label, **outcome},), tuple(drafted))
 
     def __str__(self) -> str:
         """Give the text for `kindred-coordinator study draft`."""
