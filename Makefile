@@ -51,6 +51,7 @@ bench:
 book:
 	mkdir -p $(BOOK)/src
 	git ls-files '*.md' 'book/*' 'deploy/*.toml' 'deploy/*.service' 'deploy/*.sql' 'deploy/compose/*' \
+	    'deploy/python/notebooks/*' 'deploy/python/src/*.py' \
 	    | xargs cp --parents --target-directory=$(BOOK)/src
 	cp book/book.toml $(BOOK)
 	cp book/SUMMARY.md $(BOOK)/src

@@ -47,7 +47,15 @@ def test_a_job_that_is_not_awaited_gives_its_run(deployed):
     run = kindred.submit(text, deployed / "operator.toml", deployed / "never", wait=False, seed=7)
     assert isinstance(run, str)
     assert len(run) == 12
-    options = ["job", "watch", run, "--config", str(deployed / "operator.toml"), "--out", str(deployed / "watched")]
+    options = [
+        "job",
+        "watch",
+        run,
+        "--config",
+        str(deployed / "operator.toml"),
+        "--out",
+        str(deployed / "watched"),
+    ]
     programs.run_program(programs.COORDINATOR, options)
     assert kindred.load(deployed / "watched").study["seed"] == 7
     assert not (deployed / "never").exists()
@@ -90,7 +98,12 @@ def test_a_drafted_study_is_one_that_hospitals_can_approve(deployed, patients):
         limits={"runs": 10, "rounds": 1000, "queries": 10},
     )
     study.save(deployed / "drafted.toml")
-    options = ["--certificates", str(deployed / "certificates"), "--out", str(deployed / "drafted.study.toml")]
+    options = [
+        "--certificates",
+        str(deployed / "certificates"),
+        "--out",
+        str(deployed / "drafted.study.toml"),
+    ]
     programs.run_program(programs.COORDINATOR, ["study", "draft", str(deployed / "drafted.toml"), *options])
     assert (deployed / "drafted.study.toml").read_text().count("sha256:") == 5
 

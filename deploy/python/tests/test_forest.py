@@ -84,6 +84,16 @@ def test_a_forest_of_survival_is_no_onnx_model(runs):
         runs["forest", "survival"].forest.to_onnx()
 
 
+def test_a_node_that_leads_back_is_refused(runs):
+    site = runs["forest", "number"].sites["patients"]
+    content = bytearray((site.folder / "forest.bin").read_bytes())
+    root = content.find(site.forest.trees[0].nodes[:1].tobytes())
+    for at, changed in [(root + 4, 0), (root + 4, 2**31), (root, 6)]:
+        other = content[:at] + changed.to_bytes(4, "little") + content[at + 4 :]
+        with pytest.raises(ValueError, match="not that of a forest"):
+            Forest.from_bytes(bytes(other), site.job)
+
+
 def test_other_bytes_are_refused(runs):
     forest = runs["forest", "number"].sites["patients"]
     content = (forest.folder / "forest.bin").read_bytes()

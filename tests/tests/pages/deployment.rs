@@ -24,7 +24,9 @@ fn site(name: &str) -> SiteConfig {
 
 #[test]
 fn every_file_of_deploy_is_read_by_the_parser_that_a_program_uses() {
-    let paths = files("deploy", &["toml"]);
+    let mut paths = files("deploy", &["toml"]);
+    // pip reads it, in the package's own tests.
+    paths.retain(|path| !path.ends_with("python/pyproject.toml"));
     assert!(paths.len() >= 9, "found only {paths:?}");
     for path in paths {
         let file = root().join(&path);

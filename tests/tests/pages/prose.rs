@@ -414,6 +414,79 @@ fn the_help_of_both_programs_is_in_the_words_of_the_pages() {
     }
 }
 
+/// What people read in a script: the docstrings of Python, and its comments.
+fn explained(script: &str) -> Vec<String> {
+    let docstrings = script.split("\"\"\"").skip(1).step_by(2).map(dedented);
+    let lines = script.lines().map(str::trim);
+    let mut comments = vec![String::new()];
+    for line in lines {
+        match line.strip_prefix("# ") {
+            Some(words) => {
+                let last = comments.last_mut().expect("one at least");
+                last.push_str(words);
+                last.push(' ');
+            }
+            None => comments.push(String::new()),
+        }
+    }
+    docstrings.chain(comments).collect()
+}
+
+/// A docstring as Python's own tools read it: without the indentation that its lines after the first share.
+fn dedented(docstring: &str) -> String {
+    let indentation = |line: &str| line.len() - line.trim_start().len();
+    let further = docstring
+        .lines()
+        .skip(1)
+        .filter(|line| !line.trim().is_empty());
+    let shared = further.map(indentation).min().unwrap_or_default();
+    let lines = docstring.lines().enumerate();
+    let lines = lines.map(|(at, line)| {
+        if at == 0 {
+            line
+        } else {
+            line.get(shared..).unwrap_or_default()
+        }
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn scripts_for_python_and_r_explain_themselves_in_the_words_of_the_pages() {
+    let (mut sentences, mut found) = (0, Vec::new());
+    for path in kindred_tests::workspace::files("deploy", &["py", "R"]) {
+        let script = text(&path);
+        let lines = script.lines().count();
+        assert!(lines <= 500, "{}: {lines} lines", path.display());
+        for said in explained(&script) {
+            let prose = Prose::of(&said);
+            if !prose.banned.is_empty() || prose.longest_sentence() > SENTENCE_MAX {
+                let words = prose.longest_sentence();
+                let place = path.display();
+                found.push(format!(
+                    "{place}: {said}: {words} words, says {:?}",
+                    prose.banned
+                ));
+            }
+            sentences += prose.sentences.len();
+        }
+    }
+    assert!(sentences > 200, "found only {sentences} sentences");
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn what_a_script_explains_is_its_docstrings_and_comments() {
+    let script = "\"\"\"One.\n\n    Two.\n\"\"\"\nx = 1  # no\n# Three\n# four.\ny = \"five\"\n";
+    let found: Vec<String> = explained(script);
+    let found: Vec<&str> = found
+        .iter()
+        .map(|one| one.trim())
+        .filter(|one| !one.is_empty())
+        .collect();
+    assert_eq!(found, ["One.\n\nTwo.", "Three four."]);
+}
+
 #[test]
 fn the_picture_is_small() {
     let bytes = std::fs::metadata(root().join("book/report.png")).expect("a picture");

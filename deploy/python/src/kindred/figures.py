@@ -12,7 +12,7 @@ import pandas as pd
 from cycler import cycler
 from matplotlib.axes import Axes
 
-# Okabe and Ito's colours, which readers with any colour vision tell apart.
+# Okabe and Ito's colours, which readers with any colour vision distinguish.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
 
 _STYLE: Any = {

@@ -107,7 +107,7 @@ class Forest:
         if features != job.names:
             raise ValueError("the forest has other features than the job")
         gains = reader.array("<f8", len(features))
-        trees = [reader.tree(kind, len(names)) for _ in range(reader.count())]
+        trees = [reader.tree(kind, len(names), np.array(levels)) for _ in range(reader.count())]
         if reader.at != len(content):
             raise ValueError(f"{len(content) - reader.at} bytes follow the forest, wanted 0")
         return cls(job, kind, names, levels, gains, trees)
@@ -205,6 +205,24 @@ def _row_sums(numbers: Numbers) -> Numbers:
     return sums
 
 
+def _check(nodes: NDArray[Any], sets: NDArray[np.uint64], levels: NDArray[np.int64]) -> None:
+    """Refuse nodes from which a patient would not come to an end."""
+    child = nodes["child"].astype(np.int64)
+    is_leaf = nodes["feature"] == _TERMINAL
+    inner = np.flatnonzero(~is_leaf)
+    feature = (nodes["feature"][inner] & np.uint32(_MISSING_LEFT - 1)).astype(np.int64)
+    holds = (
+        len(nodes) % 2 == 1 and (child[is_leaf] <= len(nodes) // 2).all() and (feature < len(levels)).all()
+    )
+    holds = holds and (child[inner] > inner).all() and (child[inner] + 1 < len(nodes)).all()
+    if holds:
+        words = -(-levels[feature] // 64)
+        cuts = nodes["cut"][inner][words > 0]
+        holds = (cuts <= len(sets)).all() and (cuts + words[words > 0].astype(np.uint64) <= len(sets)).all()
+    if not holds:
+        raise ValueError("a node is not that of a forest")
+
+
 class _Reader:
     """Bytes not yet read."""
 
@@ -235,11 +253,12 @@ class _Reader:
         kind = np.dtype(kind)
         return np.frombuffer(self.take(count * kind.itemsize), dtype=kind)
 
-    def tree(self, kind: str, width: int) -> Tree:
+    def tree(self, kind: str, width: int, levels: NDArray[np.int64]) -> Tree:
         count = self.count()
         nodes, patients = self.array(_NODE, count), self.array("<u4", count)
         sets = self.array("<u8", self.count())
         terminal = (count + 1) // 2
+        _check(nodes, sets, levels)
         if kind != "survival":
             values = self.array("<f8", terminal * max(width, 1)).reshape(terminal, -1)
             return Tree(nodes, sets, patients, values)

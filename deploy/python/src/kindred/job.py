@@ -32,7 +32,7 @@ def texts(column: pd.Series[Any]) -> NDArray[np.object_]:
 
 
 def _numbers(values: NDArray[np.object_]) -> tuple[Numbers, NDArray[np.bool_]]:
-    """Give numbers, NaN where there is none, and which texts are no finite number."""
+    """Give numbers, NaN for an empty text, and which texts are no finite number."""
     numbers = np.full(len(values), np.nan)
     wrong = np.zeros(len(values), dtype=bool)
     for at, value in enumerate(values):

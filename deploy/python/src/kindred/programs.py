@@ -128,7 +128,7 @@ def _job(job: str | Path, folder: Path) -> str:
 
 
 def options(**values: Any) -> list[str]:
-    """Give command-line options; none that is None or False."""
+    """Give command-line options, without those that are None or False."""
     given = []
     for name, value in values.items():
         if value is not None and value is not False:
