@@ -73,6 +73,28 @@ def test_lists_are_as_their_schemas_say(deployed, submitted):
     check("study-budget", json.loads(programs.run_program(programs.SITE_AGENT, budget)))
 
 
+def test_questions_to_all_hospitals_are_as_their_schemas_say(deployed, submitted, patients):
+    run, _ = submitted
+    config = ["--run", run.result["run"], "--config", str(deployed / "operator.toml"), "--json"]
+    new = patients["class"]["east"].head(2).drop(columns=["class"])
+    new.to_csv(deployed / "new.csv", index=False)
+    asked = ["--new", str(deployed / "new.csv"), "--id", "patient", "--out", str(deployed / "alike")]
+    found = json.loads(
+        programs.run_program(programs.COORDINATOR, ["job", "ask", "neighbours", *asked, *config])
+    )
+    check("ask-neighbours", found)
+    settings = ["clusters_min=2", "clusters_max=2", "samples=10", "--out", str(deployed / "groups")]
+    found = json.loads(
+        programs.run_program(programs.COORDINATOR, ["job", "ask", "cluster", *settings, *config])
+    )
+    check("ask-cluster", found)
+    groups = kindred.load(deployed / "groups")
+    assert sorted(groups.groups.iloc[:, 0].astype(str).unique()) == ["1", "2"]
+    check("result", groups.result)
+    with pytest.raises(kindred.Absent, match="holds places of patients"):
+        _ = kindred.load(deployed / "alike").job
+
+
 def test_a_hospital_asks_by_its_configuration(deployed, submitted):
     run, _ = submitted
     name = run.result["run"]

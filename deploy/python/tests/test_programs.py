@@ -3,7 +3,8 @@
 import io
 import pickle
 import stat
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, suppress
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -52,6 +53,18 @@ def test_a_misread_patient_is_counted_and_not_shown(mixed, home):
     with pytest.raises(kindred.KindredError) as error:
         kindred.local(frame, job("forest", "class"), home / "misread")
     assert "unspeakable" not in error.value.text
+
+
+def test_an_interrupted_wait_ends_the_program(monkeypatch, home):
+    def interrupted(bar, line):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(programs._Bar, "show", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        kindred.simulate(home / "interrupted")
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it ended meanwhile
+            assert str(home / "interrupted").encode() not in path.read_bytes()
 
 
 def test_without_programs_their_folder_is_asked_for(monkeypatch, tmp_path, mixed):

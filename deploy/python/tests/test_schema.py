@@ -1,6 +1,7 @@
 """Promise: each JSON schema describes every key of real output."""
 
 import json
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -51,6 +52,14 @@ def test_a_personal_metric(home, demo):
     site = demo.folder / "sites" / "south"
     options = ["--data", str(source), "--id", "patient", "--run", str(site), "--json"]
     check("personal", json.loads(programs.run_program(programs.SITE_AGENT, ["personal", *options])))
+
+
+def test_the_page_names_every_schema():
+    page = (Path(__file__).parents[1] / "README.md").read_text()
+    folder = Path(kindred.__file__).parent / "schema"
+    names = [path.name.removesuffix(".schema.json") for path in folder.glob("*.json")]
+    assert len(names) == 12
+    assert [name for name in names if f"`{name}`" not in page] == []
 
 
 def test_a_key_that_is_missing_or_new_is_found(demo):

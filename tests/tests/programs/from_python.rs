@@ -91,6 +91,9 @@ fn install_wheel(home: &Home, python: &Path) {
     let wheels: Vec<_> = fs::read_dir(home.join("wheel")).unwrap().collect();
     assert_eq!(wheels.len(), 1);
     let wheel = wheels[0].as_ref().unwrap().path();
+    let name = wheel.file_name().unwrap().to_string_lossy();
+    let wanted = concat!("kindred-", env!("CARGO_PKG_VERSION"), "-");
+    assert!(name.starts_with(wanted), "{name}");
     let mut command = pip(
         python,
         &["install", "--no-deps", "--no-index", "--force-reinstall"],

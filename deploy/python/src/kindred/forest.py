@@ -74,15 +74,12 @@ class Tree:
 class Forest:
     """A forest with the job that says how its features are read."""
 
-    def __init__(
-        self, job: Job, kind: str, names: list[Any], levels: list[int], gains: Numbers, trees: list[Tree]
-    ) -> None:
+    def __init__(self, job: Job, kind: str, names: list[Any], levels: list[int], trees: list[Tree]) -> None:
         """Take the parts: `kind` is numeric, classes or survival, and `names` are its classes or times."""
         self.job = job
         self.kind = kind
         self.names = names
         self.levels = levels
-        self.gains = pd.Series(gains, index=pd.Index(job.names, name="feature"), name="gain")
         self.trees = trees
 
     @classmethod
@@ -106,11 +103,11 @@ class Forest:
             levels.append(len(reader.strings()) if reader.number("<B") else 0)
         if features != job.names:
             raise ValueError("the forest has other features than the job")
-        gains = reader.array("<f8", len(features))
+        reader.take(8 * len(features))  # the gains, which predict nothing
         trees = [reader.tree(kind, len(names), np.array(levels)) for _ in range(reader.count())]
         if reader.at != len(content):
             raise ValueError(f"{len(content) - reader.at} bytes follow the forest, wanted 0")
-        return cls(job, kind, names, levels, gains, trees)
+        return cls(job, kind, names, levels, trees)
 
     def apply(self, X: pd.DataFrame | NDArray[Any]) -> NDArray[np.int64]:
         """Give the terminal node of each patient in each tree, n x T."""
