@@ -62,6 +62,8 @@ def test_an_interrupted_wait_ends_the_program(monkeypatch, home):
     monkeypatch.setattr(programs._Bar, "show", interrupted)
     with pytest.raises(KeyboardInterrupt):
         kindred.simulate(home / "interrupted")
+    left = home / "interrupted" / "result.json"
+    assert not left.exists() or kindred.load(left.parent).study["status"] == "cancelled"
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):  # it ended meanwhile
             assert str(home / "interrupted").encode() not in path.read_bytes()
