@@ -30,8 +30,10 @@ def test_each_kind_of_feature_becomes_a_number():
 
 def test_whole_numbers_are_the_levels_that_they_spell():
     text = job("forest", "class").replace('["a", "b", "c"]', '["1", "2", "3"]')
-    frame = SAMPLE.assign(ward=[2, np.nan])
-    assert Job.read(text).table(frame)[0, 5] == 1
+    frame = SAMPLE.assign(ward=[2, np.nan], born=pd.to_datetime(SAMPLE["born"]))
+    found = Job.read(text).table(frame)
+    assert found[0, 5] == 1
+    assert found[0, 0] == Job.read(text).table(SAMPLE.assign(ward=["2", ""]))[0, 0]
 
 
 @pytest.mark.parametrize(

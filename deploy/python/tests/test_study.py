@@ -15,7 +15,9 @@ KEYS = {"born": {"at": "2020-12-31", "label": "Age"}, "bp": {"unit": "mmHg", "mi
 def frame(mixed):
     stage = pd.Categorical(mixed["stage"], ["I", "II", "III"], ordered=True)
     own = mixed.drop(columns=["ill", "score"]).assign(born=pd.to_datetime(mixed["born"]), stage=stage)
-    return own.assign(smokes=(mixed.index % 3 == 0), statin=(mixed.index % 2))
+    return own.assign(
+        smokes=(mixed.index % 3 == 0), statin=(mixed["score"] > 6).astype(float).where(mixed.index % 7 > 0)
+    )
 
 
 def draft(frame):

@@ -19,13 +19,15 @@ _STUDY_FOLLOWS = "\n# The study, as its hospitals approved it:\n"
 
 
 def texts(column: pd.Series[Any]) -> NDArray[np.object_]:
-    """Give values as a file has them: missing ones are empty, and whole numbers have no point."""
+    """Give values as a file has them: missing ones are empty, whole numbers have no point, dates no time."""
 
     def text(value: Any) -> str:
         if value is None or value is pd.NA or value is pd.NaT or value != value:
             return ""
         if isinstance(value, float | np.floating) and float(value).is_integer():
             return str(int(value))
+        if isinstance(value, datetime.date):
+            return value.isoformat()[:10]
         return str(value).strip()
 
     return np.array([text(value) for value in column], dtype=object)
@@ -97,7 +99,7 @@ class Feature:
         wrong = np.zeros(len(values), dtype=bool)
         for row, value in enumerate(values):
             try:
-                ages[row] = (at - datetime.date.fromisoformat(value[:10])).days / DAYS_PER_YEAR
+                ages[row] = (at - datetime.date.fromisoformat(value)).days / DAYS_PER_YEAR
             except ValueError:
                 wrong[row] = bool(value)
         self._refuse(wrong, "dates as YYYY-MM-DD")
