@@ -33,6 +33,8 @@ def test_whole_numbers_are_the_levels_that_they_spell():
     frame = SAMPLE.assign(ward=[2, np.nan], born=pd.to_datetime(SAMPLE["born"]))
     found = Job.read(text).table(frame)
     assert found[0, 5] == 1
+    spelt = Job.read(text).table(SAMPLE.assign(ward=["2.0", None], bp=["-9.00", 1]))
+    np.testing.assert_array_equal(spelt[0, 4:], [np.nan, 1])
     assert found[0, 0] == Job.read(text).table(SAMPLE.assign(ward=["2", ""]))[0, 0]
 
 
@@ -40,6 +42,7 @@ def test_whole_numbers_are_the_levels_that_they_spell():
     ("column", "value", "wanted"),
     [
         ("bp", "secret", "numbers"),
+        ("crp", "nan secret", "numbers"),
         ("ward", "secret", "levels"),
         ("born", "secret", "dates"),
         ("sex", "secret", "levels"),
@@ -85,3 +88,9 @@ def test_followed_patients_have_a_time_and_an_event():
     assert found["time"].isna().tolist() == [False, True]
     with pytest.raises(ValueError, match="outcome is binary"):
         Job.read(job("forest", "class")).followed(frame)
+
+
+@pytest.mark.parametrize("value", ["nan", "inf"])
+def test_a_number_is_finite(value):
+    with pytest.raises(ValueError, match="column bp: 1 values are not numbers"):
+        Job.read(job("forest", "class")).table(SAMPLE.astype(object).assign(bp=[value, 1]))

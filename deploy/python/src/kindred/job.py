@@ -35,15 +35,29 @@ def texts(column: pd.Series[Any]) -> NDArray[np.object_]:
 
 def _numbers(values: NDArray[np.object_]) -> tuple[Numbers, NDArray[np.bool_]]:
     """Give numbers, NaN for an empty text, and which texts are no finite number."""
-    numbers = np.full(len(values), np.nan)
-    wrong = np.zeros(len(values), dtype=bool)
-    for at, value in enumerate(values):
-        if value:
-            try:
-                numbers[at] = float(value)
-            except ValueError:
-                wrong[at] = True
-    return numbers, wrong | np.isinf(numbers)
+
+    def number(value: str) -> float:
+        try:
+            return float(value)
+        except ValueError:
+            return np.nan
+
+    numbers = np.array([number(value) for value in values], dtype=np.float64)
+    return numbers, ~np.isfinite(numbers) & (values != "")
+
+
+def _places(values: NDArray[np.object_], codes: list[str]) -> Numbers:
+    """Give the place of each value among codes, NaN where it is none of them; 1.0 is also the code 1."""
+    by_text = {code.strip(): float(at) for at, code in enumerate(codes)}
+    numbers = _numbers(np.array(list(by_text), dtype=object))[0]
+    by_number = {
+        number: place for number, place in zip(numbers, by_text.values(), strict=True) if number == number
+    }
+    read = _numbers(values)[0]
+    found = [
+        by_text.get(text, by_number.get(number, np.nan)) for text, number in zip(values, read, strict=True)
+    ]
+    return np.array(found, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -70,9 +84,12 @@ class Feature:
         As in `local`, a number outside of the job's range counts as missing. No error shows a value.
         """
         values = texts(column)
-        values[np.isin(values, np.array(self.keys.get("missing", []), dtype=object))] = ""
+        values[~np.isnan(_places(values, self.keys.get("missing", [])))] = ""
         if self.kind in ("categorical", "ordinal", "binary"):
-            return self._places(values)
+            levels = self.keys.get("levels", [self.keys.get("negative", "0"), self.keys.get("positive", "1")])
+            places = _places(values, levels)
+            self._refuse(np.isnan(places) & (values != ""), "of the job's levels")
+            return places
         if self.kind == "age":
             return self._ages(values)
         numbers, wrong = _numbers(values)
@@ -82,15 +99,6 @@ class Feature:
         if self.keys.get("transform") == "log":
             self._refuse(numbers < 0, "numbers of 0 or more, which a logarithm needs")
             numbers = np.log1p(numbers)
-        return numbers
-
-    def _places(self, values: NDArray[np.object_]) -> Numbers:
-        levels = self.keys.get("levels")
-        if self.kind == "binary":
-            levels = [self.keys.get("negative", "0"), self.keys.get("positive", "1")]
-        places = {level: float(at) for at, level in enumerate(levels or [])}
-        numbers = np.array([places.get(value, np.nan) for value in values], dtype=np.float64)
-        self._refuse(np.isnan(numbers) & (values != ""), "of the job's levels")
         return numbers
 
     def _ages(self, values: NDArray[np.object_]) -> Numbers:
@@ -169,7 +177,7 @@ class Job:
             raise ValueError(f"the outcome is {outcome['kind']}, wanted survival")
         time = Feature(outcome["column"], "numeric", {"missing": outcome.get("missing", [])})
         event = texts(frame[outcome["event"]])
-        seen = np.isin(event, np.array(outcome["event_values"], dtype=object)).astype(np.float64)
+        seen = (~np.isnan(_places(event, outcome["event_values"]))).astype(np.float64)
         seen[event == ""] = np.nan
         return pd.DataFrame({"time": time.read(frame[time.name]), "event": seen}, index=frame.index)
 

@@ -20,7 +20,6 @@ from typing import Any
 
 import pandas as pd
 
-from .job import texts
 from .run import Run, table
 
 COORDINATOR, SITE_AGENT = "kindred-coordinator", "kindred-site-agent"
@@ -118,7 +117,7 @@ def private_folder() -> Iterator[Path]:
 
 def write_private(path: Path, content: str | pd.DataFrame) -> str:
     """Write a file that only its owner may read; gives its path."""
-    text = content if isinstance(content, str) else content.apply(texts).to_csv(index=False)
+    text = content if isinstance(content, str) else content.to_csv(index=False, date_format="%Y-%m-%d")
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         file.write(text)
     return str(path)
