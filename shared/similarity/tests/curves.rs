@@ -360,8 +360,8 @@ fn of_r(name: &str) -> (GridCurve, Value) {
     (counted.curve(&grid, &counts), of.clone())
 }
 
-/// Without noise, and where all are censored at the beginning of an interval, the lower end is that of Kaplan and Meier's curve with Greenwood's
-/// error, by the score test.
+/// Without noise, with all censored at the beginning of an interval, the lower end is that of Kaplan and Meier's curve. Its error is Greenwood's,
+/// in the score test.
 #[test]
 fn the_lower_end_without_noise_has_the_share_and_the_error_of_r() {
     let (curve, wanted) = of_r("rounded");

@@ -1,5 +1,5 @@
-//! Promise: an operator receives survival curves of the clusters that all hospitals share, on the grid that the study lists and with intervals
-//! that hold what the pooled rows come to. Without such a grid there is none, and the answer says so.
+//! Promise: an operator receives survival curves of the clusters that all hospitals share, on the grid that the study lists. Their intervals
+//! hold what the pooled rows come to. Without such a grid there is none, and the answer says so.
 
 use crate::alike_elsewhere::{number_of, table};
 use crate::browser;

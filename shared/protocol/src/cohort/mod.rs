@@ -71,7 +71,7 @@ pub enum OutcomeKind {
         event_values: Vec<String>,
         /// The last time that a federated forest tells apart: later events count as censored.
         horizon: Option<f64>,
-        /// Times by which people want to know the risk, rising.
+        /// Times by which people want to know the risk, rising; groups of patients are counted between them.
         horizons: Vec<f64>,
     },
 }

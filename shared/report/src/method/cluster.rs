@@ -190,7 +190,11 @@ fn in_none(answer: &Answer) -> Option<String> {
 }
 
 fn groups(answer: &Answer) -> Markup {
-    let kind = if answer.is_of_thirds { "third" } else { "cluster" };
+    let kind = if answer.is_of_thirds {
+        "third"
+    } else {
+        "cluster"
+    };
     let head = [kind, "patients", "%", "sites", "outcomes"];
     let row = |group: &Group| {
         [

@@ -1,5 +1,5 @@
-//! Thirds of the predicted risk: where they are cut follows from how many patients of all sites are below each place of a grid, and from nothing
-//! that a job says.
+//! Thirds of the predicted risk. Where they are cut follows from how many patients of all sites are below each place of a grid. Nothing that a job
+//! says moves it.
 
 use super::message::{Divided, Dividing, NearestSums, Spread};
 use super::searching::Best;

@@ -133,7 +133,7 @@ fn medians(answer: &Answer, outcome: &OutcomeSpecification) -> String {
     format!("Median: {}.", medians.join("; "))
 }
 
-/// A line for each time of each curve; why there is none where the outcome should have one.
+/// A line for each time of a curve, and one of its median.
 pub(super) fn lines(group: &Group, outcome: &OutcomeSpecification) -> Vec<String> {
     let Some(curve) = &group.survival else {
         return Vec::new();
