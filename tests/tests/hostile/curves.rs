@@ -176,6 +176,7 @@ impl Hospitals {
         let size = smalls.len();
         let mut solved = vec![Vec::new(); size];
         for cell in 0..cells(HORIZONS.len()) {
+            let column: Vec<f64> = sums.iter().map(|sum| sum[cell]).collect();
             let mut normal = Array2::<f64>::zeros((size, size + 1));
             for (_, rows) in asked.rows() {
                 let own = asked.centres.slice(ndarray::s![rows.clone(), ..]);
@@ -184,8 +185,7 @@ impl Hospitals {
                         let mean = ndarray::ArrayView1::from(&one.mean);
                         f64::from(u8::from(nearest(mean, own).0 == cluster))
                     };
-                    let line: Vec<f64> =
-                        smalls.iter().map(is_in).chain([sums[row][cell]]).collect();
+                    let line: Vec<f64> = smalls.iter().map(is_in).chain([column[row]]).collect();
                     for i in 0..size {
                         for j in 0..=size {
                             normal[[i, j]] += line[i] * line[j];
@@ -237,7 +237,7 @@ impl Hospitals {
                 .iter()
                 .map(|one| (one - most).exp())
                 .collect();
-            let is_event = |cell: usize| cell % 2 == 0 && cell < 2 * HORIZONS.len();
+            let is_event = |cell: usize| cell.is_multiple_of(2) && cell < 2 * HORIZONS.len();
             let share = |of_events: bool| {
                 let own = (0..chance.len()).filter(|cell| is_event(*cell) == of_events);
                 let own: Vec<f64> = own.map(|cell| chance[cell]).collect();
