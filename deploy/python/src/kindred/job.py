@@ -47,7 +47,7 @@ def _numbers(values: NDArray[np.object_]) -> tuple[Numbers, NDArray[np.bool_]]:
 
 
 def _places(values: NDArray[np.object_], codes: list[str]) -> Numbers:
-    """Give the place of each value among codes, NaN where it is not among them; 1.0 is also the code 1."""
+    """Give the place of each value among codes, NaN for any other value; 1.0 is also the code 1."""
     by_text = {code.strip(): float(at) for at, code in enumerate(codes)}
     numbers = _numbers(np.array(list(by_text), dtype=object))[0]
     by_number = {
