@@ -49,12 +49,20 @@ pub(crate) fn assessed(
 }
 
 /// By how much the second shares of so many classes are better than the first, a row a patient, empty where one is not judged.
+///
+/// The squares of each patient's pairs stay at a site of a federation: with the pairs and the patients of each class their sum over three or
+/// four sites has one solution in whole numbers, the classes of each site. The coordinator bounds them by the largest site.
 pub(crate) fn gains_of_classes(
     first: &[Vec<f64>],
     second: &[Vec<f64>],
     (codes, classes): (&Array1<u32>, usize),
+    is_alone: bool,
 ) -> Gains {
-    let areas = || PairedSums::of_areas(first, second, codes);
+    let areas = || {
+        let sums = PairedSums::of_areas(first, second, codes);
+        let parts = if is_alone { sums.parts } else { 0.0 };
+        PairedSums { parts, ..sums }
+    };
     Gains {
         areas: (classes == 2).then(areas).map(Into::into),
         errors: Some(PairedSums::of_shares(first, second, codes).into()),
@@ -119,6 +127,21 @@ pub(crate) fn binned(
 mod tests {
     use super::*;
     use ndarray::array;
+
+    #[test]
+    fn squares_of_pairs_stay_at_a_site_of_a_federation() {
+        let codes = array![0, 1, 1, 0];
+        let shares = |second: [f64; 4]| second.map(|share| vec![1.0 - share, share]).to_vec();
+        let [one, other] = [[0.1, 0.2, 0.9, 0.4], [0.3, 0.5, 0.6, 0.1]].map(shares);
+        let areas = |is_alone| {
+            let gains = gains_of_classes(&one, &other, (&codes, 2), is_alone);
+            gains.areas.unwrap()
+        };
+        let (alone, federated) = (areas(true), areas(false));
+        assert_eq!(alone[4], 16.0);
+        assert_eq!(federated[4], 0.0);
+        assert_eq!(alone[..4], federated[..4]);
+    }
 
     #[test]
     fn votes_have_a_bin_each_and_shares_ten_without_their_lower_ends() {

@@ -61,6 +61,12 @@ def tested(total, difference, squares, products, parts):
     return value, math.sqrt(max(squares - 2 * value * products + value**2 * parts, 0)) / total
 
 
+def bounded(sums, hospitals):
+    """Without the squares of each patient's pairs, which no hospital sends."""
+    largest = max(math.ceil((others + own) / 10) * 10 for others, own in hospitals)
+    return [*sums[:4], sums[0] * largest]
+
+
 def step_of(hospitals, pairs):
     """Of a gain in areas: one patient is in no more pairs than there are of the other class, or others in the largest hospital."""
     most = max(sum(others for others, _ in hospitals), sum(own for _, own in hospitals))
@@ -98,8 +104,9 @@ if __name__ == "__main__":
                             ("AUC", area_sums, step_of([(others, own)], others * own)),
                             ("Brier", brier_sums, math.ceil(2000 / everyone) / 1000),
                         ]:
-                            value, error = tested(*sums(a, b, steps))
-                            for key, (at, off) in [(name + ", exact", (value, error)), (name, rounded(value, error, step))]:
+                            exact = sums(a, b, steps)
+                            known = bounded(exact, [(others, own)]) if name == "AUC" else exact
+                            for key, (at, off) in [(name + ", exact", tested(*exact)), (name, rounded(*tested(*known), step))]:
                                 held[key] += abs(at - truth[name]) <= 1.959964 * off + 1e-12
                     for key, count in held.items():
                         found[key].append((count / DRAWS, others, own, shifts, steps, alike))
@@ -112,8 +119,8 @@ if __name__ == "__main__":
                     held = dict.fromkeys(["AUC, hospitals", "AUC, hospitals, exact"], 0)
                     for _ in range(DRAWS):
                         sums = np.sum([area_sums(*both(*hospital), steps) for hospital in hospitals], axis=0)
-                        value, error = tested(*sums)
-                        for key, (at, off) in zip(held, [rounded(value, error, step_of(hospitals, sums[0])), (value, error)]):
+                        known = tested(*bounded(sums, hospitals))
+                        for key, (at, off) in zip(held, [rounded(*known, step_of(hospitals, sums[0])), tested(*sums)]):
                             held[key] += abs(at - truth) <= 1.959964 * off + 1e-12
                     for key, count in held.items():
                         found.setdefault(key, []).append((count / DRAWS, *np.sum(hospitals, axis=0), shifts, steps, alike))

@@ -242,3 +242,48 @@ fn a_gain_of_opposite_hospitals_seldom_says_the_class_of_one_patient() {
         }
     }
 }
+
+/// Patients of both classes at hospitals whose numbers of patients are known to ten, from sums over all of them: of the classes, of pairs
+/// within hospitals, and of the squares of each patient's pairs where `squares` are sent. A coordinator receives them exactly.
+fn classes_that_fit(hospitals: [[u64; 2]; 3], squares: bool) -> usize {
+    let sums = |hospitals: &[[u64; 2]]| {
+        let mut all = [0; 4];
+        for [n, m] in hospitals {
+            let own = [*n, *m, n * m, if squares { n * m * (n + m) } else { 0 }];
+            for (all, own) in all.iter_mut().zip(own) {
+                *all += own;
+            }
+        }
+        all
+    };
+    let wanted = sums(&hospitals);
+    let possible = |[n, m]: [u64; 2]| {
+        let most = (n + m).next_multiple_of(10);
+        let of = move |all: u64| (5..all - 4).map(move |n| [n, all - n]);
+        (most - 9..=most).flat_map(of).collect::<Vec<_>>()
+    };
+    let [first, second, third] = hospitals.map(possible);
+    let mut fits = 0;
+    for one in &first {
+        for other in &second {
+            let [n, m] = [0, 1].map(|class| wanted[class].checked_sub(one[class] + other[class]));
+            let (Some(n), Some(m)) = (n, m) else { continue };
+            let rest = [n, m];
+            if sums(&[*one, *other, rest]) == wanted && third.contains(&rest) {
+                fits += 1;
+            }
+        }
+    }
+    fits
+}
+
+/// Of hospitals as three of heart disease are, one of them with 8 patients of a class: the truth, and the same with classes exchanged at one.
+#[test]
+fn squares_of_pairs_would_read_the_classes_of_each_hospital_so_none_sends_them() {
+    let hospitals = [[164, 139], [188, 106], [8, 115]];
+    let found = [true, false].map(|squares| classes_that_fit(hospitals, squares));
+    println!(
+        "{found:?} ways in which the classes may be at the hospitals, with squares and without"
+    );
+    assert!(found[0] <= 2 && found[1] > 50, "{found:?}");
+}

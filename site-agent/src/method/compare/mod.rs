@@ -90,7 +90,10 @@ impl Comparer {
         let mut euclidean: Option<Held> = None;
         for family in self.families(judging) {
             let held = folded.held_out(family)?.of(&judged);
-            told.push(self.counts(family, &held, euclidean.as_ref(), outcome));
+            let euclidean_gains = euclidean
+                .as_ref()
+                .map(|other| gains(other, &held, outcome, site.job.is_alone()));
+            told.push(self.counts(family, &held, euclidean_gains, outcome));
             if family == Family::Euclidean {
                 euclidean = Some(held);
             }
@@ -120,7 +123,7 @@ impl Comparer {
         &self,
         family: Family,
         held: &Held,
-        euclidean: Option<&Held>,
+        gains: Option<Gains>,
         outcome: &Outcome,
     ) -> FamilyCounts {
         let neighbours = match family.is_model() {
@@ -136,7 +139,7 @@ impl Comparer {
             },
             counts: EvaluationCounts {
                 loss: loss(held, outcome),
-                gains: euclidean.map_or_else(Gains::default, |other| gains(other, held, outcome)),
+                gains: gains.unwrap_or_default(),
                 ..EvaluationCounts::new(
                     family.name(),
                     neighbours,
@@ -150,10 +153,11 @@ impl Comparer {
 }
 
 /// By how much the second is better than the Euclidean distance.
-fn gains(euclidean: &Held, held: &Held, outcome: &Outcome) -> Gains {
+fn gains(euclidean: &Held, held: &Held, outcome: &Outcome, is_alone: bool) -> Gains {
     match outcome {
         Outcome::Classes { codes, levels } => {
-            gains_of_classes(&euclidean.shares, &held.shares, (codes, levels.len()))
+            let classes = (codes, levels.len());
+            gains_of_classes(&euclidean.shares, &held.shares, classes, is_alone)
         }
         Outcome::Numeric(_) | Outcome::Survival { .. } => {
             let sums = PairedSums::of(&euclidean.predicted, &held.predicted, outcome);

@@ -77,6 +77,7 @@ pub fn validate(
     finishing: &Finishing,
     classes: usize,
     judged: &[bool],
+    is_alone: bool,
 ) -> Result<Vec<EvaluationCounts>, EvaluateError> {
     let (Outcome::Classes { codes, .. }, Some(folds)) = (results.outcome, results.folds) else {
         return Ok(Vec::new());
@@ -105,7 +106,7 @@ pub fn validate(
     let counts = judged.filter_map(|(((name, ..), found), own)| {
         let gains = match (*name, shares.last()) {
             (EUCLIDEAN_RULE, _) | (_, None) => Gains::default(),
-            (_, Some(euclidean)) => gains_of_classes(euclidean, own, (codes, classes)),
+            (_, Some(euclidean)) => gains_of_classes(euclidean, own, (codes, classes), is_alone),
         };
         Some(EvaluationCounts {
             loss: Some(brier(own, codes)),

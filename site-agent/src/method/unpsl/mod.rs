@@ -247,7 +247,8 @@ impl Learner {
             .map_err(|error| Stop::failed(Code::Results, error.to_string()))?;
         let mut validation = match &judged {
             _ if models.is_empty() => Vec::new(),
-            Some(own) => evaluation::validate(&local, finishing, classes, own).map_err(fault)?,
+            Some(own) => evaluation::validate(&local, finishing, classes, own, site.job.is_alone())
+                .map_err(fault)?,
             None => evaluation::nobody(evaluation::neighbours_of(finishing), classes),
         };
         let evaluation = evaluation::evaluate(&local, classes);
