@@ -20,7 +20,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// Begins the log, of lines of this level and above where [`LEVELS`] does not choose others.
+/// Begins the log, of lines of this level and above where `KINDRED_LOG` does not choose others.
 pub fn begin(format: LogFormat, level: LevelFilter) {
     let asked = std::env::var(LEVELS).ok();
     let asked = asked.and_then(|words| words.parse::<Targets>().ok());
