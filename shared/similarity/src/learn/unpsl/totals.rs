@@ -95,18 +95,19 @@ impl Totals {
         clippy::cast_sign_loss
     )]
     pub fn for_part(&self, whole: &Summary, part: &Summary) -> Self {
-        let scaled = |total: u64, whole: u64, part: u64| {
-            if whole == 0 {
-                return total;
-            }
-            // Not below the part itself, which rounding could do.
-            let scaled = total as f64 * part as f64 / whole as f64;
-            (scaled.round() as u64).max(part)
+        let share = |total: u64, whole: u64, part: u64| match whole {
+            0 => total,
+            _ => (total as f64 * part as f64 / whole as f64).round() as u64,
+        };
+        // Not below the part itself, which rounding could do.
+        let scaled = |total: u64, whole: u64, part: u64| match whole {
+            0 => total,
+            _ => share(total, whole, part).max(part),
         };
         let pairs = |kind: fn(&PairCounts) -> u64| {
             let total = kind(&self.pairs);
             match kind(&part.pairs) {
-                0 => scaled(total, whole.pairs.total(), part.pairs.total()).max(total.min(1)),
+                0 => share(total, whole.pairs.total(), part.pairs.total()).max(total.min(1)),
                 own => scaled(total, kind(&whole.pairs), own),
             }
         };
