@@ -19,6 +19,8 @@ const BEHIND: &str = "-federation";
 /// The file with the processes, one a line.
 const PROCESSES: &str = "processes";
 const COORDINATOR: &str = "coordinator.toml";
+/// The coordinator's log.
+const LOG: &str = "coordinator.log";
 const OPERATOR: &str = "operator.toml";
 /// How long the coordinator may take to listen, or all programs to end.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -116,22 +118,18 @@ impl Federation<'_> {
         run: &RunId,
     ) -> Result<ToTry, KeptError> {
         self.configure()?;
-        let home = self.home.path();
-        let own = std::env::current_exe().map_err(failed(Path::new("this program")))?;
-        let log = home.join("coordinator.log");
-        let mut processes = format!("{}\n", serve(&own, &home.join(COORDINATOR), &log)?);
-        for (site, _) in self.files {
-            let folder = agents::folder(home, site);
-            let agent_log = folder.join("agent.log");
-            let process = serve(self.site_agent, &folder.join("site.toml"), &agent_log)?;
-            processes.push_str(&format!("{process}\n"));
+        let started = match self.serve_all() {
+            Ok(()) => answers(&self.address, &self.operator).await,
+            Err(error) => Err(error),
+        };
+        if !matches!(started, Ok(true)) {
+            // What has started ends with whatever has not.
+            end(self.home.path()).await?;
         }
-        let path = home.join(PROCESSES);
-        private::write(&path, processes.as_bytes()).map_err(failed(&path))?;
-        let answered = answers(&self.address, &self.operator).await?;
+        let answered = started?;
         let folder = self.home.keep();
         if !answered {
-            end(&folder).await?;
+            let log = folder.join(LOG);
             return Err(KeptError::Mute { log });
         }
         let (site, file) = &self.files[0];
@@ -146,6 +144,31 @@ impl Federation<'_> {
                 None => first_patient(file),
             },
         })
+    }
+
+    /// Starts the coordinator and then every agent, and notes each before the next.
+    fn serve_all(&self) -> Result<(), KeptError> {
+        let home = self.home.path();
+        let own = std::env::current_exe().map_err(failed(Path::new("this program")))?;
+        let coordinator = (own.as_path(), home.join(COORDINATOR), home.join(LOG));
+        let agents = self.files.iter().map(|(site, _)| {
+            let folder = agents::folder(home, site);
+            (
+                self.site_agent,
+                folder.join("site.toml"),
+                folder.join("agent.log"),
+            )
+        });
+        let path = home.join(PROCESSES);
+        let mut processes = String::new();
+        let note = |processes: &str| private::write(&path, processes.as_bytes());
+        note(&processes).map_err(failed(&path))?;
+        for (program, configuration, log) in std::iter::once(coordinator).chain(agents) {
+            let process = serve(program, &configuration, &log)?;
+            processes.push_str(&format!("{process}\n"));
+            note(&processes).map_err(failed(&path))?;
+        }
+        Ok(())
     }
 
     /// Writes the configurations of the coordinator and the operator.

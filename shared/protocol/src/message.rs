@@ -27,7 +27,7 @@ use ndarray::Array2;
 pub use preparing::Preparing;
 use privacy::sums::{Number, Summand, WORD_BYTES, shape};
 use privacy::{Content, Covered, Disclosure};
-pub use similarity::cohort::moments::{BetweenMoments, ColumnMoments};
+pub use similarity::cohort::moments::ColumnMoments;
 pub use similarity::cohort::quantile::Quartiles;
 pub use similarity::cohort::spline::{Curve, CurveScale};
 pub use similarity::learn::unpsl::{PairCounts, SecondMoments, Summary, Totals};
@@ -42,6 +42,8 @@ const DESCRIPTION: &str = "description";
 pub(crate) const MOMENTS: &str = "moments";
 /// The kind of message that carries histograms.
 pub(crate) const QUANTILES: &str = "quantiles";
+/// The kind of message that says how far a site's means are from those of all.
+pub(crate) const SPREAD: &str = "spread";
 /// The kind of message that says that a site is prepared.
 pub const PREPARED: &str = "prepared";
 /// The kind of message that says that a site has the pooled correlation.
@@ -66,6 +68,8 @@ macro_rules! messages {
             Describe,
             /// Pooled moments: the site's own, before standardisation.
             Moments,
+            /// What the site's means add to the variance between the sites, of each row that the pooled moments standardise.
+            Spread(Arc<Preparing>),
             /// Standardise with the pooled moments and make ready for rounds.
             Prepare(Arc<Preparing>),
             /// The pooled second moments, where correlation is pooled: the sum over all sites.
@@ -96,6 +100,8 @@ macro_rules! messages {
             Moments(SiteMoments),
             /// The site's histograms of those who have an outcome, one per grid, in the order of [`Grids`](crate::cohort::Grids).
             Quantiles(Vec<ColumnHistogram>),
+            /// What the site's means add to the variance between the sites, one a row.
+            Spread(Vec<f64>),
             /// Ready; with the site's own second moments of the standardised patients where correlation is pooled.
             Prepared(Option<SecondMoments>),
             /// Ready with the pooled correlation.
@@ -124,6 +130,7 @@ macro_rules! messages {
                     Self::Encapsulate => &Common::Encapsulate,
                     Self::Describe => &Common::Describe,
                     Self::Moments => &Common::Moments,
+                    Self::Spread(_) => &Common::Spread,
                     Self::Prepare(_) => &Common::Prepare,
                     Self::Correlate(_) => &Common::Correlate,
                     $(Self::$Name(request) => request,)*
@@ -146,6 +153,7 @@ macro_rules! messages {
                     | Self::Failed(_)
                     | Self::Moments(_)
                     | Self::Quantiles(_)
+                    | Self::Spread(_)
                     | Self::Prepared(_)
                     | Self::Correlated
                     | Self::Assessed(_) => None,
@@ -169,6 +177,7 @@ macro_rules! messages {
                     | Self::Described(_)
                     | Self::Moments(_)
                     | Self::Quantiles(_)
+                    | Self::Spread(_)
                     | Self::Prepared(_)
                     | Self::Correlated
                     | Self::Assessed(_)
@@ -195,6 +204,7 @@ macro_rules! messages {
                     Self::Described(_)
                     | Self::Moments(_)
                     | Self::Quantiles(_)
+                    | Self::Spread(_)
                     | Self::Prepared(Some(_))
                     | Self::Assessed(_)
                     $(| Self::$Name(_))* => shape_of(self),
@@ -208,6 +218,7 @@ macro_rules! messages {
                     Self::Described(description) => description.numbers(visit),
                     Self::Moments(moments) => moments.numbers(visit),
                     Self::Quantiles(histograms) => histograms.iter_mut().for_each(|one| one.numbers(visit)),
+                    Self::Spread(between) => between.iter_mut().for_each(|one| visit(Number::Real(one))),
                     Self::Prepared(Some(moments)) => second_moments(moments, visit),
                     Self::Assessed(assessment) => assessment.numbers(visit),
                     $(Self::$Name(answer) => answer.numbers(visit),)*
@@ -237,6 +248,7 @@ macro_rules! messages {
                     Self::Failed(_) => "failure",
                     Self::Moments(_) => MOMENTS,
                     Self::Quantiles(_) => QUANTILES,
+                    Self::Spread(_) => SPREAD,
                     Self::Prepared(_) => PREPARED,
                     Self::Correlated => CORRELATED,
                     Self::Assessed(_) => ASSESSMENT,
@@ -259,9 +271,7 @@ macro_rules! messages {
                         patients: description.patients,
                         classes: &description.classes,
                     }],
-                    Self::Moments(SiteMoments {
-                        columns, summary, ..
-                    }) => vec![Content::Columns {
+                    Self::Moments(SiteMoments { columns, summary }) => vec![Content::Columns {
                         patients: summary.patients,
                         columns: columns.iter_mut().map(column).collect(),
                     }],
@@ -270,7 +280,7 @@ macro_rules! messages {
                             histograms.iter_mut().map(histogram).collect(),
                         )]
                     }
-                    Self::Prepared(Some(_)) => vec![Content::SecondMoments],
+                    Self::Spread(_) | Self::Prepared(Some(_)) => vec![Content::SecondMoments],
                     Self::Assessed(assessment) => assessment.content(),
                     $(Self::$Name(answer) => answer.content(),)*
                 }

@@ -7,7 +7,7 @@
 use crate::assessment::{Assessment, EvaluationCounts, FeatureImportance, Gains, RuleErrors};
 use crate::failure::{Code, Failure};
 use crate::message::{
-    Answer, BetweenMoments, ColumnHistogram, ColumnMoments, Description, SecondMoments, SiteMoments,
+    Answer, ColumnHistogram, ColumnMoments, Description, SecondMoments, SiteMoments,
 };
 use ndarray::Array2;
 use privacy::sums::{Number, NumberError, Summand, Words};
@@ -66,7 +66,6 @@ impl Answer {
     #[must_use]
     pub fn in_shape_of(self, blank: &Self, patients: u64) -> Self {
         match (self, blank) {
-            (Self::Moments(own), _) => Self::Moments(own.with_between()),
             (Self::Assessed(own), Self::Assessed(wanted)) => {
                 Self::Assessed(own.in_shape_of(wanted, patients))
             }
@@ -103,11 +102,7 @@ pub(crate) fn second_moments(moments: &mut SecondMoments, visit: &mut Visit<'_>)
 
 impl Summand for SiteMoments {
     fn numbers(&mut self, visit: &mut Visit<'_>) {
-        let Self {
-            columns,
-            summary,
-            between,
-        } = self;
+        let Self { columns, summary } = self;
         visit(Number::Count(&mut summary.patients));
         visit(Number::Count(&mut summary.pairs.similar));
         visit(Number::Count(&mut summary.pairs.dissimilar));
@@ -132,12 +127,6 @@ impl Summand for SiteMoments {
                     visit(Number::Count(missing));
                 }
             }
-        }
-        for BetweenMoments { sums, missing } in between {
-            sums.iter_mut()
-                .flatten()
-                .for_each(|one| visit(Number::Measure(one)));
-            visit(Number::Measure(missing));
         }
     }
 }
@@ -169,24 +158,9 @@ impl Summand for Assessment {
 }
 
 impl SiteMoments {
-    /// The moments of a site, with what follows from them for the variance between the sites.
-    #[must_use]
-    pub fn with_between(mut self) -> Self {
-        self.between = self.columns.iter().map(BetweenMoments::of).collect();
-        self
-    }
-
     /// Nothing, of the kinds of `columns`.
     pub(crate) fn blank(columns: Vec<ColumnMoments>) -> Self {
-        let between = |column: &ColumnMoments| BetweenMoments {
-            sums: match column {
-                ColumnMoments::Numeric { .. } => vec![[0.0; 2]],
-                ColumnMoments::Categorical { counts, .. } => vec![[0.0; 2]; counts.len()],
-            },
-            missing: 0.0,
-        };
         Self {
-            between: columns.iter().map(between).collect(),
             columns,
             summary: crate::message::Summary {
                 patients: 0,

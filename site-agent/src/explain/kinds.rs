@@ -1,6 +1,7 @@
 //! The kinds of message that every method may make a site send, and what is said of each.
 
 use protocol::limits::{PROBLEMS_MAX, TEXT_LENGTH_MAX};
+use similarity::numeric::precision::Precision;
 
 /// Bytes of a number.
 pub(crate) const NUMBER_BYTES: u64 = 8;
@@ -79,6 +80,23 @@ pub(crate) fn moments() -> MessageKind {
         worst: "The exact mean and spread of every number, and how many patients have each level or no value, a few among \
                 them. Who knows all patients but one can work out that one."
             .to_owned(),
+        ..of_a_sum()
+    }
+}
+
+/// How far a site's means are from those of all.
+pub(crate) fn spread(precision: Precision) -> MessageKind {
+    MessageKind {
+        kind: "spread",
+        purpose: "what the site's means add to the variance between the sites, for each feature",
+        worst: match precision {
+            Precision::Rounded => "How much the sites differ in a feature, to half a patient.",
+            Precision::Exact => {
+                "How much the sites differ in a feature. Whoever knows about how many patients each site has can work out how \
+                 many of them each has at a level."
+            }
+        }
+        .to_owned(),
         ..of_a_sum()
     }
 }

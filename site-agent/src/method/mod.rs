@@ -26,7 +26,7 @@ use crate::explain::kinds::Explained;
 use crate::run::stop::Stop;
 use crate::source::SiteCohort;
 use ndarray::{Array1, Array2};
-use preparation::Prepared;
+use preparation::{Prepared, spread};
 use privacy::{HeldOut, Rules, Steepness};
 use protocol::failure::Code;
 use protocol::job::Job;
@@ -39,6 +39,7 @@ pub(crate) use room::Wants;
 use room::{AtSite, Preparing, Ready};
 use similarity::cohort::quantile::{Grid, counts};
 use similarity::cohort::{Outcome, Values};
+use similarity::numeric::precision::Precision;
 use similarity::numeric::seed::Seed;
 use std::path::{Path, PathBuf};
 
@@ -191,12 +192,21 @@ impl Computation {
                 Ok(Answer::Described(site.description(held_out)))
             }
             Request::Moments => self.moments(),
+            Request::Spread(preparing) => {
+                let own = self.own.preparing().ok_or_else(Stop::other_method)?;
+                let precision = own.precision();
+                Ok(Answer::Spread(spread(site, preparing, precision)?))
+            }
             Request::Prepare(preparing) => {
                 let own = self.own.preparing().ok_or_else(Stop::other_method)?;
                 let prepared = Prepared::new(site, preparing)?;
-                let second_moments = own
-                    .multiplies()
-                    .then(|| SecondMoments::of_matrix(&prepared.matrix.view()));
+                let of_own = || SecondMoments::of_matrix(&prepared.matrix.view());
+                let second_moments = own.multiplies().then(of_own);
+                let is_coarse = preparing.within.is_some() && own.precision() == Precision::Rounded;
+                let second_moments = match is_coarse {
+                    true => second_moments.map(SecondMoments::in_halves),
+                    false => second_moments,
+                };
                 own.forget();
                 self.prepared = Some(prepared);
                 Ok(Answer::Prepared(second_moments))
@@ -239,7 +249,6 @@ impl Computation {
         Ok(Answer::Moments(SiteMoments {
             columns,
             summary: own.summary(&self.site)?,
-            between: Vec::new(),
         }))
     }
 

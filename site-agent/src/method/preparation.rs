@@ -5,9 +5,34 @@ use crate::run::stop::Stop;
 use ndarray::{Array2, s};
 use protocol::failure::Code;
 use protocol::message::{Preparing, SecondMoments, Totals};
-use similarity::cohort::standardise::Standardisation;
+use similarity::cohort::standardise::{Standardisation, StandardiseError};
 use similarity::learn::unpsl::Correlation;
+use similarity::numeric::precision::Precision;
 use std::sync::Arc;
+
+/// What the site's means add to the variance between the sites.
+pub(super) fn spread(
+    site: &SiteRun,
+    preparing: &Preparing,
+    precision: Precision,
+) -> Result<Vec<f64>, Stop> {
+    let columns = site.job.cohort.standardised_columns();
+    pooled(site, preparing)?
+        .between(&columns, &site.cohort.cohort, precision)
+        .map_err(fault)
+}
+
+fn fault(error: StandardiseError) -> Stop {
+    Stop::numeric(Code::Standardise, error)
+}
+
+/// The standardisation by the pooled moments.
+fn pooled(site: &SiteRun, preparing: &Preparing) -> Result<Standardisation, Stop> {
+    let columns = site.job.cohort.standardised_columns();
+    Standardisation::from_moments(&columns, &preparing.moments, &preparing.quartiles)
+        .and_then(|made| made.with_curves(&columns, &preparing.curves))
+        .map_err(fault)
+}
 
 /// The standardised patients.
 pub(crate) struct Prepared {
@@ -22,18 +47,8 @@ pub(crate) struct Prepared {
 impl Prepared {
     /// Standardises with the pooled moments.
     pub(super) fn new(site: &SiteRun, preparing: &Preparing) -> Result<Self, Stop> {
-        let Preparing {
-            moments,
-            quartiles,
-            curves,
-            within,
-            totals,
-        } = preparing;
-        let fault = |error| Stop::numeric(Code::Standardise, error);
-        let columns = site.job.cohort.standardised_columns();
-        let mut standardisation = Standardisation::from_moments(&columns, moments, quartiles)
-            .and_then(|made| made.with_curves(&columns, curves))
-            .map_err(fault)?;
+        let Preparing { within, totals, .. } = preparing;
+        let mut standardisation = pooled(site, preparing)?;
         if let Some(shares) = within {
             standardisation = standardisation
                 .scaled_within(shares)

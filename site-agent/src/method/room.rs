@@ -9,6 +9,7 @@ use crate::source::SiteCohort;
 use privacy::Rules;
 use protocol::job::Job;
 use protocol::message::{Answer, OtherRequest, Request, Summary};
+use similarity::numeric::precision::Precision;
 use std::path::Path;
 
 /// What a method makes itself ready from.
@@ -85,6 +86,9 @@ pub(super) trait Preparing {
 
     /// Whether the site says its second moments when it is prepared.
     fn multiplies(&self) -> bool;
+
+    /// How finely the site says how far its means are from those of all.
+    fn precision(&self) -> Precision;
 
     /// Lets go of what was made of another preparation.
     fn forget(&mut self);

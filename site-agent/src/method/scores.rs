@@ -50,8 +50,6 @@ pub(crate) fn assessed(
 
 /// By how much the second shares of so many classes are better than the first, a row a patient, empty where one is not judged.
 ///
-/// The squares of each patient's pairs stay at a site of a federation: with the pairs and the patients of each class their sum over three or
-/// four sites has one solution in whole numbers, the classes of each site. The coordinator bounds them by the largest site.
 pub(crate) fn gains_of_classes(
     first: &[Vec<f64>],
     second: &[Vec<f64>],
@@ -60,8 +58,10 @@ pub(crate) fn gains_of_classes(
 ) -> Gains {
     let areas = || {
         let sums = PairedSums::of_areas(first, second, codes);
-        let parts = if is_alone { sums.parts } else { 0.0 };
-        PairedSums { parts, ..sums }
+        match is_alone {
+            true => sums,
+            false => sums.among_sites(),
+        }
     };
     Gains {
         areas: (classes == 2).then(areas).map(Into::into),

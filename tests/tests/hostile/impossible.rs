@@ -8,9 +8,7 @@ use kindred_tests::samples::DEMO_JOB;
 use privacy::sums::Words;
 use protocol::message::card::{Answer as CardAnswer, Request as CardRequest, Sums};
 use protocol::message::unpsl::{Answer as Told, Derivatives, Request as Question};
-use protocol::message::{
-    Answer, BetweenMoments, ColumnMoments, PairCounts, Request, SiteMoments, Summary,
-};
+use protocol::message::{Answer, ColumnMoments, PairCounts, Request, SiteMoments, Summary};
 
 const PATIENTS: &str = "north=60,south=60,east=60,west=60";
 
@@ -96,15 +94,7 @@ fn moments_beyond_the_range_of_a_feature_make_a_run_void() {
             similar: 0,
             dissimilar: 0,
         };
-        let between = |column: &ColumnMoments| BetweenMoments {
-            sums: match column {
-                ColumnMoments::Numeric { .. } => vec![[0.0; 2]],
-                ColumnMoments::Categorical { counts, .. } => vec![[0.0; 2]; counts.len()],
-            },
-            missing: 0.0,
-        };
         Some(Answer::Moments(SiteMoments {
-            between: columns.iter().map(between).collect(),
             columns,
             summary: Summary { patients: 0, pairs },
         }))

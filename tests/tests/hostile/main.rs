@@ -30,3 +30,4 @@ mod steering;
 mod stranger;
 mod studies;
 mod totals;
+mod within;

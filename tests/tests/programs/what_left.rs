@@ -51,6 +51,7 @@ fn what_left_each_hospital_is_what_its_journal_says() {
                 "description",
                 "moments",
                 "prepared",
+                "spread",
             ]
             .as_slice(),
         ),

@@ -135,7 +135,8 @@ fn after(answer: Option<&Answer>) -> Option<Answer> {
             ends: vec![4_096],
             counts: vec![COUNT],
         }]),
-        Answer::Quantiles(_) => Answer::Prepared(Some(SecondMoments {
+        Answer::Quantiles(_) => Answer::Spread(vec![NUMBER]),
+        Answer::Spread(_) => Answer::Prepared(Some(SecondMoments {
             patients: COUNT,
             sums: array![NUMBER],
             products: array![[NUMBER]],
@@ -279,7 +280,6 @@ fn moments() -> SiteMoments {
         dissimilar: COUNT,
     };
     SiteMoments {
-        between: Vec::new(),
         columns: vec![column],
         summary: Summary {
             patients: COUNT,

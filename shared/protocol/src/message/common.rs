@@ -1,6 +1,6 @@
 //! The questions that every run asks, whatever its method.
 
-use super::{CORRELATED, DESCRIPTION, ENCAPSULATIONS, INTRODUCTION, MOMENTS, PREPARED};
+use super::{CORRELATED, DESCRIPTION, ENCAPSULATIONS, INTRODUCTION, MOMENTS, PREPARED, SPREAD};
 use crate::method::regression::message::Evaluating;
 use crate::method::room::Question;
 use ndarray::Array2;
@@ -12,6 +12,7 @@ pub(super) enum Common {
     Encapsulate,
     Describe,
     Moments,
+    Spread,
     Prepare,
     Correlate,
 }
@@ -23,6 +24,7 @@ impl Question for Common {
             Self::Encapsulate => ENCAPSULATIONS,
             Self::Describe => DESCRIPTION,
             Self::Moments => MOMENTS,
+            Self::Spread => SPREAD,
             Self::Prepare => PREPARED,
             Self::Correlate => CORRELATED,
         }
@@ -39,7 +41,7 @@ impl Question for Common {
     fn leaves_state(&self) -> bool {
         match self {
             Self::Introduce | Self::Prepare | Self::Correlate => true,
-            Self::Encapsulate | Self::Describe | Self::Moments => false,
+            Self::Encapsulate | Self::Describe | Self::Moments | Self::Spread => false,
         }
     }
 

@@ -1,6 +1,6 @@
 //! What a site tells of its cohort in every method.
 
-use super::{BetweenMoments, ColumnMoments, Summary};
+use super::{ColumnMoments, Summary};
 use privacy::{HeldOut, JUDGES_MIN};
 
 /// The moments of a site.
@@ -10,9 +10,6 @@ pub struct SiteMoments {
     pub columns: Vec<ColumnMoments>,
     /// Patients and pairs.
     pub summary: Summary,
-    /// What the site's means add to the variance between the sites, one a feature; it follows from the columns, and does not
-    /// travel beside them.
-    pub between: Vec<BetweenMoments>,
 }
 
 /// Values of one column by groups of neighbouring cells of its grid; without groups where too few

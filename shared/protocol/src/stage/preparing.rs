@@ -4,18 +4,19 @@
 mod judging;
 
 use super::pooling;
-use crate::checks::{fault, length, unexpected};
+use crate::checks::{self, length, unexpected};
 use crate::cohort::{CohortSpecification, GriddedColumn, Grids, MissingShare};
 use crate::exchange::{Asking, Closed, Course, Stage, Turn};
 use crate::failure::{Code, Failure};
 use crate::message::{
-    Answer, BetweenMoments, ColumnHistogram, ColumnMoments, Preparing, Quartiles, Request,
-    SecondMoments, SiteMoments, Totals,
+    Answer, ColumnHistogram, ColumnMoments, Preparing, Quartiles, Request, SecondMoments,
+    SiteMoments, Totals,
 };
 use crate::method::Beginning;
 use ndarray::{Array1, Array2};
 use similarity::cohort::spline::Curve;
 use similarity::cohort::standardise::{Feature, Standardisation, StandardiseError};
+use similarity::numeric::precision::Precision;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -27,8 +28,8 @@ pub(crate) trait Preparable: Debug {
     fn multiplies(&self) -> bool;
     /// Whether the sites hear their sum.
     fn correlates(&self) -> bool;
-    /// Whether each site subtracts its own means.
-    fn centres_sites(&self) -> bool;
+    /// Where each site subtracts its own means, how finely sums say how far these are apart.
+    fn centres_sites(&self) -> Option<Precision>;
     /// Pairs that so many patients make at most.
     fn pairs_max(&self, patients: u64) -> u64;
     /// Whether the sums over all sites are enough to learn from.
@@ -54,6 +55,11 @@ pub(crate) struct Preparation<P> {
 #[derive(Debug, Clone)]
 enum Step {
     Moments,
+    Spread {
+        preparing: Arc<Preparing>,
+        standardisation: Standardisation,
+        precision: Precision,
+    },
     Prepare {
         preparing: Arc<Preparing>,
         standardisation: Standardisation,
@@ -105,7 +111,6 @@ impl<P: Preparable> Preparation<P> {
         let SiteMoments {
             columns: moments,
             summary,
-            between,
         } = match closed.take_sum()? {
             Answer::Moments(sum) => sum,
             other => return Err(unexpected(&other, "moments")),
@@ -116,46 +121,67 @@ impl<P: Preparable> Preparation<P> {
             sites: closed.sites.len() as u64,
         };
         self.wanted.accepts_totals(&totals)?;
-        self.standardise((moments, &between), totals, closed.notes)
+        self.standardise(moments, totals, closed.notes)
     }
 
     fn standardise(
         &mut self,
-        (moments, between): (Vec<ColumnMoments>, &[BetweenMoments]),
+        moments: Vec<ColumnMoments>,
         totals: Totals,
         notes: &mut Vec<String>,
     ) -> Closing {
         let Quantiles { quartiles, curves } = self.quantiles(&moments)?;
-        let fault = |error: StandardiseError| Failure::new(Code::Standardise, error.to_string());
-        let mut standardisation =
-            Standardisation::from_moments(&self.columns, &moments, &quartiles)
-                .and_then(|made| made.with_curves(&self.columns, &curves))
-                .map_err(fault)?;
-        let constant = |where_: &str, names: &[String]| {
-            let text = format!("Constant {where_}, so excluded: {}.", names.join(", "));
-            (!names.is_empty()).then_some(text)
-        };
+        let standardisation = Standardisation::from_moments(&self.columns, &moments, &quartiles)
+            .and_then(|made| made.with_curves(&self.columns, &curves))
+            .map_err(fault)?;
         notes.extend(constant("over all sites", standardisation.dropped()));
-        let mut within = None;
-        if self.wanted.centres_sites() {
-            let shares = standardisation
-                .shares_within(&self.columns, &moments, between)
-                .map_err(fault)?;
-            notes.extend(apart(&standardisation, &shares));
-            let before = standardisation.dropped().len();
-            standardisation = standardisation.scaled_within(&shares).map_err(fault)?;
-            let dropped = &standardisation.dropped()[before..];
-            notes.extend(constant("within every site", dropped));
-            within = Some(shares);
-        }
-        self.wanted.accepts_rows(standardisation.rows().len())?;
         let preparing = Arc::new(Preparing {
             moments,
             quartiles,
             curves,
-            within,
+            within: None,
             totals,
         });
+        let Some(precision) = self.wanted.centres_sites() else {
+            return self.prepare(preparing, standardisation);
+        };
+        self.step = Step::Spread {
+            preparing,
+            standardisation,
+            precision,
+        };
+        Ok(Turn::Ask)
+    }
+
+    fn close_spread(
+        &mut self,
+        closed: &mut Closed<'_>,
+        (preparing, standardisation): (&Preparing, Standardisation),
+        precision: Precision,
+    ) -> Closing {
+        let between = match closed.take_sum()? {
+            Answer::Spread(sum) => sum,
+            other => return Err(unexpected(&other, "the spread between sites")),
+        };
+        let Totals {
+            patients, sites, ..
+        } = preparing.totals;
+        let shares = standardisation.shares_within(&between, [patients, sites], precision);
+        closed.notes.extend(apart(&standardisation, &shares));
+        let before = standardisation.dropped().len();
+        let standardisation = standardisation.scaled_within(&shares).map_err(fault)?;
+        let dropped = &standardisation.dropped()[before..];
+        closed.notes.extend(constant("within every site", dropped));
+        let within = Some(shares);
+        let preparing = Preparing {
+            within,
+            ..preparing.clone()
+        };
+        self.prepare(Arc::new(preparing), standardisation)
+    }
+
+    fn prepare(&mut self, preparing: Arc<Preparing>, standardisation: Standardisation) -> Closing {
+        self.wanted.accepts_rows(standardisation.rows().len())?;
         self.step = Step::Prepare {
             preparing,
             standardisation,
@@ -205,6 +231,16 @@ impl<P: Preparable> Preparation<P> {
     }
 }
 
+fn fault(error: StandardiseError) -> Failure {
+    Failure::new(Code::Standardise, error.to_string())
+}
+
+/// Rows that are the same for all, for the notes.
+fn constant(where_: &str, names: &[String]) -> Option<String> {
+    let text = format!("Constant {where_}, so excluded: {}.", names.join(", "));
+    (!names.is_empty()).then_some(text)
+}
+
 /// Features whose means differ between the sites by more than their patients do within them.
 fn apart(standardisation: &Standardisation, shares: &[f64]) -> Option<String> {
     let rows = standardisation.rows().iter().zip(shares);
@@ -241,7 +277,11 @@ pub(crate) fn largest(wanted: &impl Preparable, cohort: &CohortSpecification) ->
     let multiplied = wanted
         .multiplies()
         .then(|| no_second_moments(cohort.rows_at_most()));
-    [no_moments(cohort)].into_iter().chain(multiplied).collect()
+    let spread = wanted
+        .centres_sites()
+        .map(|_| Answer::Spread(vec![0.0; cohort.rows_at_most()]));
+    let described = [no_moments(cohort)].into_iter();
+    described.chain(spread).chain(multiplied).collect()
 }
 
 type Closing = Result<Turn<Prepared>, Failure>;
@@ -254,6 +294,7 @@ impl<P: Preparable> Asking for Preparation<P> {
     fn ask(&self, _: usize) -> Option<Request> {
         Some(match &self.step {
             Step::Moments => Request::Moments,
+            Step::Spread { preparing, .. } => Request::Spread(Arc::clone(preparing)),
             Step::Prepare { preparing, .. } => Request::Prepare(Arc::clone(preparing)),
             Step::Correlate { second_moments, .. } => {
                 Request::Correlate(Arc::clone(second_moments))
@@ -263,12 +304,7 @@ impl<P: Preparable> Asking for Preparation<P> {
 
     fn judge(&self, _: usize, patients: u64, answer: &Answer) -> Result<(), Failure> {
         match (&self.step, answer) {
-            (
-                Step::Moments,
-                Answer::Moments(SiteMoments {
-                    columns, summary, ..
-                }),
-            ) => {
+            (Step::Moments, Answer::Moments(SiteMoments { columns, summary })) => {
                 judging::summary(summary, patients, self.wanted.pairs_max(patients))?;
                 length("features", columns.len(), self.cohort.features.len())?;
                 let mut columns = self.cohort.features.iter().zip(columns);
@@ -284,11 +320,20 @@ impl<P: Preparable> Asking for Preparation<P> {
                 (true, Some(found)) => {
                     judging::second_moments(found, standardisation.rows().len(), patients)
                 }
-                (false, Some(_)) => Err(fault("second moments", "no second moments")),
-                (true, None) => Err(fault("no second moments", "second moments")),
+                (false, Some(_)) => Err(checks::fault("second moments", "no second moments")),
+                (true, None) => Err(checks::fault("no second moments", "second moments")),
             },
+            (
+                Step::Spread {
+                    preparing,
+                    standardisation,
+                    ..
+                },
+                Answer::Spread(between),
+            ) => judging::spread(between, standardisation.rows().len(), preparing.totals),
             (Step::Correlate { .. }, Answer::Correlated) => Ok(()),
             (Step::Moments, other) => Err(unexpected(other, "moments")),
+            (Step::Spread { .. }, other) => Err(unexpected(other, "the spread between sites")),
             (Step::Prepare { .. }, other) => {
                 Err(unexpected(other, "to hear that the site is prepared"))
             }
@@ -301,6 +346,9 @@ impl<P: Preparable> Asking for Preparation<P> {
     fn blank(&self) -> Option<Answer> {
         Some(match &self.step {
             Step::Moments => no_moments(&self.cohort),
+            Step::Spread {
+                standardisation, ..
+            } => Answer::Spread(vec![0.0; standardisation.rows().len()]),
             Step::Prepare {
                 standardisation, ..
             } if self.wanted.multiplies() => no_second_moments(standardisation.rows().len()),
@@ -322,6 +370,15 @@ impl<P: Preparable> Stage for Preparation<P> {
     fn close(&mut self, closed: &mut Closed<'_>) -> Closing {
         match &self.step {
             Step::Moments => self.close_moments(closed),
+            Step::Spread {
+                preparing,
+                standardisation,
+                precision,
+            } => {
+                let (preparing, precision) = (Arc::clone(preparing), *precision);
+                let standardisation = standardisation.clone();
+                self.close_spread(closed, (&preparing, standardisation), precision)
+            }
             Step::Prepare {
                 preparing,
                 standardisation,

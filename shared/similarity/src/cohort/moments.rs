@@ -25,35 +25,6 @@ pub enum ColumnMoments {
     },
 }
 
-/// What the means of a column at one site, or at several, add to its variance between the sites. All of it adds up over
-/// sites; n is a site's patients, s a sum of its values (or its patients at a level), m its missing values.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct BetweenMoments {
-    /// s^2 / n and s m / n: of a numeric column once, of a categorical one for each level.
-    pub sums: Vec<[f64; 2]>,
-    /// m^2 / n.
-    pub missing: f64,
-}
-
-impl BetweenMoments {
-    /// Of one site's column.
-    #[must_use]
-    #[allow(clippy::cast_precision_loss)] // counts of patients are far below 2^52
-    pub fn of(moments: &ColumnMoments) -> Self {
-        let patients = moments.patients().max(1) as f64;
-        let missing = moments.missing() as f64;
-        let of = |sum: f64| [sum * sum / patients, sum * missing / patients];
-        let sums = match moments {
-            ColumnMoments::Numeric { sum, .. } => vec![of(*sum)],
-            ColumnMoments::Categorical { counts, .. } => {
-                counts.iter().map(|count| of(*count as f64)).collect()
-            }
-        };
-        let missing = missing * missing / patients;
-        Self { sums, missing }
-    }
-}
-
 /// Moments that do not belong together.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MomentsError {

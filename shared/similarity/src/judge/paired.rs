@@ -4,7 +4,9 @@ use ndarray::Array1;
 
 use crate::cohort::Outcome;
 use crate::judge::predicted::Predicted;
+use crate::learn::unpsl::PAIRS_STEP;
 use crate::numeric::chi_squared;
+use crate::numeric::precision::nearest;
 
 /// The standard normal deviation that 95 % of a normal distribution lie within.
 const NORMAL: f64 = 1.959_963_984_540_054;
@@ -152,6 +154,21 @@ impl PairedSums {
         sums.total /= 2.0;
         sums.difference /= 2.0;
         sums
+    }
+
+    /// The same of areas, as a site of a federation says it: the pairs to the nearest twenty, and without the squares of each patient's
+    /// pairs. Of exact ones, and the patients of each class, the sums over three or four sites have few solutions in whole numbers, among
+    /// them the classes of each site. Whoever sums bounds the squares by the largest site.
+    #[must_use]
+    pub fn among_sites(self) -> Self {
+        Self {
+            total: match self.total > 0.0 {
+                true => nearest(self.total, PAIRS_STEP as f64).max(PAIRS_STEP as f64),
+                false => 0.0,
+            },
+            parts: 0.0,
+            ..self
+        }
     }
 
     /// The same difference per patient, rounded to steps of which one patient moves it by half a one at most. Its interval holds the exact

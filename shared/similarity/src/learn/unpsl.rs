@@ -61,7 +61,7 @@ mod sweep;
 mod totals;
 
 pub use correlation::{Correlation, SecondMoments, SecondMomentsError, ShiftedSolver};
-pub use labels::{JUDGED_STEPS, JudgedPairs, Labels, LabelsError, PairCounts};
+pub use labels::{JUDGED_STEPS, JudgedPairs, Labels, LabelsError, PAIRS_STEP, PairCounts};
 pub use local::{
     LocalError, LocalLimits, LocalRound, LocalRun, LocalStatus, learn, learn_from_starts,
     learn_observed,

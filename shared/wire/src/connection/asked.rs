@@ -142,8 +142,8 @@ mod tests {
             opening: None,
         };
         asked.note(&ToSite::Begin(begin));
-        // Five counts, two in a word; and five sums in the unit of the feature, two of all and three between classes.
-        let moments = 16 * (3 + 5 * 4);
+        // Five counts, two in a word; and two sums in the unit of the feature.
+        let moments = 16 * (3 + 2 * 4);
         let trees = Request::Forest(forest::Request::Grow(Arc::new(Growing {
             trees: 1,
             edges: Vec::new(),

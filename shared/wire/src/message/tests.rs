@@ -69,7 +69,7 @@ fn every_request_is_what_googles_protobuf_writes_and_reads_back_from_it() {
         },
     };
     let preparing = |quartiles: Vec<Quartiles>| {
-        ask(Request::Prepare(Arc::new(Preparing {
+        Arc::new(Preparing {
             moments: columns(),
             within: quartiles.first().map(|_| vec![0.5, 1.0]),
             curves: quartiles.first().map(|_| curve()).into_iter().collect(),
@@ -79,8 +79,9 @@ fn every_request_is_what_googles_protobuf_writes_and_reads_back_from_it() {
                 pairs: PAIRS,
                 sites: 2,
             },
-        })))
+        })
     };
+    let prepare = |preparing| ask(Request::Prepare(preparing));
     let end = ToSite::End {
         run: run(),
         ending: "converged".to_owned(),
@@ -106,8 +107,12 @@ fn every_request_is_what_googles_protobuf_writes_and_reads_back_from_it() {
         ("encapsulate", ask(Request::Encapsulate)),
         ("describe", ask(Request::Describe)),
         ("moments", ask(Request::Moments)),
-        ("prepare", preparing(Vec::new())),
-        ("prepare_with_quartiles", preparing(vec![QUARTILES])),
+        ("spread", ask(Request::Spread(preparing(Vec::new())))),
+        ("prepare", prepare(preparing(Vec::new()))),
+        (
+            "prepare_with_quartiles",
+            prepare(preparing(vec![QUARTILES])),
+        ),
         (
             "correlate",
             ask(Request::Correlate(Arc::new(second_moments()))),

@@ -43,6 +43,7 @@ macro_rules! registry {
                     ),
                     Self::Describe => (Asked::Describe(pb::Describe {}), OutgoingParts::none()),
                     Self::Moments => (Asked::Moments(pb::AskMoments {}), OutgoingParts::none()),
+                    Self::Spread(preparing) => preparing.cut_as(Asked::Spread),
                     Self::Prepare(preparing) => preparing.cut_as(Asked::Prepare),
                     Self::Correlate(second_moments) => second_moments.cut_as(|header| {
                         let second_moments = Some(header);
@@ -58,7 +59,7 @@ macro_rules! registry {
                     | Asked::Encapsulate(_)
                     | Asked::Describe(_)
                     | Asked::Moments(_) => Ok(Declared::default()),
-                    Asked::Prepare(prepare) => Arc::<Preparing>::declared(prepare),
+                    Asked::Spread(prepare) | Asked::Prepare(prepare) => Arc::<Preparing>::declared(prepare),
                     Asked::Correlate(correlate) => {
                         let header = present("second moments", correlate.second_moments.as_ref())?;
                         Arc::<SecondMoments>::declared(header)
@@ -73,6 +74,7 @@ macro_rules! registry {
                     Asked::Encapsulate(_) => Self::Encapsulate,
                     Asked::Describe(_) => Self::Describe,
                     Asked::Moments(_) => Self::Moments,
+                    Asked::Spread(prepare) => Self::Spread(Travels::join(prepare, parts)?),
                     Asked::Prepare(prepare) => Self::Prepare(Travels::join(prepare, parts)?),
                     Asked::Correlate(correlate) => {
                         let header = present("second moments", correlate.second_moments)?;
@@ -110,6 +112,7 @@ macro_rules! registry {
                     summed @ (Self::Described(_)
                     | Self::Moments(_)
                     | Self::Quantiles(_)
+                    | Self::Spread(_)
                     | Self::Prepared(Some(_))
                     | Self::Assessed(_)) => as_words(summed),
                     Self::Prepared(None) => alone(Answered::Prepared(pb::Prepared {})),

@@ -159,6 +159,7 @@ golden = {
     "encapsulate": ask(encapsulate=f.Encapsulate()),
     "describe": ask(describe=f.Describe()),
     "moments": ask(moments=f.AskMoments()),
+    "spread": ask([columns], spread=f.Prepare(columns=2, totals=totals)),
     "prepare": ask([columns], prepare=f.Prepare(columns=2, totals=totals)),
     "prepare_with_quartiles": ask([chunk(0, [1, 2, 4]), chunk(1, [0.5, 1]), columns],
                                   prepare=f.Prepare(columns=2, totals=totals, quartiles=shape(1, 3), within=shape(1, 2), curves=[

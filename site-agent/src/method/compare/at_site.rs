@@ -13,6 +13,7 @@ use protocol::message::{
     Answer, OtherRequest, Request, Summary, compare, forest, regression, unpsl,
 };
 use protocol::method::compare::settings::CompareSettings;
+use similarity::numeric::precision::Precision;
 use std::path::Path;
 
 /// What a comparison is asked: its own requests, and those of the methods that it is made of.
@@ -85,6 +86,10 @@ impl Preparing for Comparer {
 
     fn multiplies(&self) -> bool {
         Self::multiplies(self)
+    }
+
+    fn precision(&self) -> Precision {
+        self.metrics.precision()
     }
 
     fn forget(&mut self) {

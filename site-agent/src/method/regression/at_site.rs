@@ -11,6 +11,7 @@ use privacy::Rules;
 use protocol::job::Job;
 use protocol::message::{Answer, Summary, regression};
 use protocol::method::regression::settings::RegressionSettings;
+use similarity::numeric::precision::Precision;
 use std::path::Path;
 
 impl AtSite for Regressor {
@@ -58,6 +59,10 @@ impl Preparing for Regressor {
 
     fn multiplies(&self) -> bool {
         true
+    }
+
+    fn precision(&self) -> Precision {
+        self.settings.precision
     }
 
     fn forget(&mut self) {

@@ -11,6 +11,7 @@ use privacy::Rules;
 use protocol::job::Job;
 use protocol::message::{Answer, Summary, unpsl};
 use protocol::method::unpsl::settings::UnpslSettings;
+use similarity::numeric::precision::Precision;
 use std::path::Path;
 
 impl AtSite for Learner {
@@ -61,6 +62,10 @@ impl Preparing for Learner {
 
     fn multiplies(&self) -> bool {
         self.correlates()
+    }
+
+    fn precision(&self) -> Precision {
+        Self::precision(self)
     }
 
     fn forget(&mut self) {

@@ -2,12 +2,12 @@
 
 use crate::explain::kinds::{
     Explained, MessageKind, TOGETHER, correlated, description, moments, of_a_sum, prepared,
-    refusal, second_moments,
+    refusal, second_moments, spread,
 };
 use privacy::{JUDGED_PATIENTS_MIN, Steepness};
 use protocol::job::Job;
 use protocol::method::unpsl::settings::{ConsensusMethod, SelectionSettings, UnpslSettings};
-use similarity::learn::unpsl::{CorrelationScope, JUDGED_STEPS};
+use similarity::learn::unpsl::{Centring, CorrelationScope, JUDGED_STEPS};
 use similarity::numeric::precision::Precision;
 
 pub(crate) fn explained(job: &Job, settings: &UnpslSettings) -> Explained {
@@ -37,7 +37,7 @@ fn precision(settings: &UnpslSettings) -> &'static str {
         }
         (ConsensusMethod::Accelerated, Precision::Rounded) => {
             "What this site adds to an objective or a gradient is rounded to 1/128 of what one standardised patient adds, \
-             and to second moments to 1/2."
+             and to second moments to 1/2. Pairs of its classes are counted in twenties."
         }
         (ConsensusMethod::Accelerated, Precision::Exact) => {
             "What this site adds to a sum is not rounded (precision = \"exact\")."
@@ -47,6 +47,10 @@ fn precision(settings: &UnpslSettings) -> &'static str {
 
 fn messages(job: &Job, settings: &UnpslSettings) -> Vec<MessageKind> {
     let mut messages = vec![description(), moments()];
+    messages.extend(match settings.objective.centring {
+        Centring::Site => Some(spread(settings.objective.precision)),
+        Centring::Pooled => None,
+    });
     messages.extend(match settings.objective.correlation {
         CorrelationScope::Pooled => vec![second_moments(), correlated()],
         CorrelationScope::Site => vec![prepared()],

@@ -30,6 +30,7 @@ use similarity::learn::unpsl::selection::{
 };
 use similarity::learn::unpsl::{CorrelationScope, Labels, Settings, SiteObjective, summarise};
 use similarity::numeric::admm::SiteDual;
+use similarity::numeric::precision::Precision;
 use similarity::numeric::seed::Seed;
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -63,6 +64,11 @@ impl Learner {
         self.settings.objective.correlation == CorrelationScope::Pooled
     }
 
+    /// How finely its sums are known.
+    pub(super) fn precision(&self) -> Precision {
+        self.settings.objective.precision
+    }
+
     /// The site was prepared anew.
     pub(super) fn forget(&mut self) {
         self.objective = None;
@@ -72,7 +78,8 @@ impl Learner {
     pub(super) fn summary(&self, site: &SiteRun) -> Result<Summary, Stop> {
         let pairs = self.settings.objective.pairs;
         let labels = labels(site, self.settings.supervision)?;
-        Ok(summarise(&labels, pairs, site.seed))
+        let own = summarise(&labels, pairs, site.seed);
+        Ok(own.released(&labels, self.precision()))
     }
 
     pub(super) fn answer(
@@ -213,7 +220,7 @@ impl Learner {
             ..
         } = finishing;
         let objective = self.objective(site, prepared, Part::whole(*form))?;
-        let value = objective.value(consensus).map_err(fault)?;
+        let value = objective.released_value(consensus).map_err(fault)?;
         let threshold = objective.threshold(consensus);
         let chosen = Chosen {
             rule: self.settings.neighbour_rule,
@@ -394,7 +401,9 @@ fn without(
         totals,
         pooled: prepared.pooled.clone(),
     };
-    objective(&part, &training, settings, seed)
+    objective(&part, &training, settings, seed)?
+        .counted_from(&prepared.totals)
+        .map_err(fault)
 }
 
 fn labels(site: &SiteRun, supervision: Supervision) -> Result<Labels, Stop> {

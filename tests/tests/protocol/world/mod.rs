@@ -631,11 +631,12 @@ fn pretend<P: Played>(job: &Job, site: usize, request: &Request) -> Answer {
             };
             let pairs = P::pairs(half);
             Answer::Moments(SiteMoments {
-                between: Vec::new(),
                 columns: vec![column; job.cohort.features.len()],
                 summary: Summary { patients, pairs },
             })
         }
+        // Every feature varies, and no site's patients differ from those of others.
+        Request::Spread(_) => Answer::Spread(vec![0.0; job.cohort.features.len()]),
         Request::Prepare(_) => Answer::Prepared(P::second_moments(site)),
         Request::Correlate(_) => Answer::Correlated,
         of_method => P::pretend(site, of_method),

@@ -19,6 +19,7 @@ use crate::method::{Beginning, judges_in_words};
 use crate::progress::Ending;
 use crate::stage::preparing::{Preparable, Preparation, Prepared};
 use ndarray::Array2;
+use similarity::numeric::precision::Precision;
 use similarity::numeric::seed::Seed;
 use std::sync::Arc;
 
@@ -330,8 +331,8 @@ impl Preparable for CompareSettings {
         false
     }
 
-    fn centres_sites(&self) -> bool {
-        false
+    fn centres_sites(&self) -> Option<Precision> {
+        None
     }
 
     fn pairs_max(&self, patients: u64) -> u64 {

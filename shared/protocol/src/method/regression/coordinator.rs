@@ -16,6 +16,7 @@ use crate::progress::Ending;
 use crate::stage::assessing::{Assessed, Assessing};
 use crate::stage::preparing::{Preparable, Preparation};
 use similarity::learn::regression;
+use similarity::numeric::precision::Precision;
 use std::sync::Arc;
 
 /// A regression under way. Each stage holds what it needs, and no more.
@@ -185,8 +186,8 @@ impl Preparable for RegressionSettings {
         false
     }
 
-    fn centres_sites(&self) -> bool {
-        false
+    fn centres_sites(&self) -> Option<Precision> {
+        None
     }
 
     fn pairs_max(&self, _: u64) -> u64 {

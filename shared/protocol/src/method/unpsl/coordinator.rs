@@ -21,6 +21,7 @@ use crate::stage::preparing::{Preparable, Preparation, Prepared};
 use ndarray::Array2;
 use similarity::cohort::standardise;
 use similarity::learn::unpsl::{Centring, CorrelationScope, Pairs};
+use similarity::numeric::precision::Precision;
 use similarity::numeric::seed::Seed;
 use std::sync::Arc;
 
@@ -334,8 +335,8 @@ impl Preparable for UnpslSettings {
         self.objective.correlation == CorrelationScope::Pooled
     }
 
-    fn centres_sites(&self) -> bool {
-        self.objective.centring == Centring::Site
+    fn centres_sites(&self) -> Option<Precision> {
+        (self.objective.centring == Centring::Site).then_some(self.objective.precision)
     }
 
     fn pairs_max(&self, patients: u64) -> u64 {

@@ -3,8 +3,9 @@
 use crate::checks::{self, ROUNDING, count, ensure, fault, length, numbers, within};
 use crate::cohort::{Feature, FeatureKind};
 use crate::failure::Failure;
-use crate::message::{ColumnMoments, PairCounts, SecondMoments, Summary};
+use crate::message::{ColumnMoments, PairCounts, SecondMoments, Summary, Totals};
 use similarity::cohort::logarithm;
+use similarity::learn::unpsl::PAIRS_STEP;
 
 /// The patients that the site described, and pairs of them.
 pub(super) fn summary(summary: &Summary, patients: u64, pairs_max: u64) -> Result<(), Failure> {
@@ -22,8 +23,9 @@ pub(super) fn summary(summary: &Summary, patients: u64, pairs_max: u64) -> Resul
     )?;
     count(similar)?;
     count(dissimilar)?;
+    // Either kind may be rounded up.
     ensure(
-        similar + dissimilar <= pairs_max,
+        similar + dissimilar < pairs_max + 2 * PAIRS_STEP,
         "more pairs than its patients make",
         "pairs of its patients",
     )
@@ -64,6 +66,19 @@ pub(super) fn second_moments(
         holds,
         "second moments that no patients have",
         "sums over its patients",
+    )
+}
+
+/// What the means of sites add to the variance of so many `rows` that have a variance of 1.
+#[allow(clippy::cast_precision_loss)] // counts of patients and of sites
+pub(super) fn spread(between: &[f64], rows: usize, totals: Totals) -> Result<(), Failure> {
+    length("rows", between.len(), rows)?;
+    // All squares come to one a patient, and half a patient of the rarest level to half of all patients, rounded at each site.
+    let most = totals.patients as f64 * (1.0 + totals.sites as f64);
+    ensure(
+        between.iter().all(|one| (0.0..=most).contains(one)),
+        "means too far apart for so many patients",
+        "what the means of standardised patients add to their variance",
     )
 }
 

@@ -2,46 +2,68 @@
 
 use super::{Feature, MatrixRow, Scale, Standardisation, StandardiseError, Transform};
 use crate::cohort::Cohort;
-use crate::cohort::moments::{BetweenMoments, ColumnMoments};
+use crate::numeric::precision::{Precision, nearest};
 use ndarray::Axis;
 
 /// A row is constant within the sites where this little of its variance lies there: rounding alone.
 const CONSTANT_SHARE: f64 = 1e-9;
 
 impl Standardisation {
-    /// Of each row the share of its pooled variance that lies within the sites, 0 to 1, from the moments of all and what
-    /// the sites' means add (both in the features' order). A robust row counts as 1: its scale is no variance.
+    /// What the means of one site's patients add to the variance between the sites, of each row: n times the squared mean
+    /// of the standardised patients. A robust row adds nothing: its scale is no variance.
+    ///
+    /// Rounded to about half a patient: exact ones are fractions of whole numbers, which whoever knows about how many patients
+    /// each site has could solve for the patients that each has at a level.
     ///
     /// # Errors
-    /// [`StandardiseError::KindMismatch`] where moments are not those of the features.
-    pub fn shares_within(
+    /// [`StandardiseError::NoSuchColumn`] and [`StandardiseError::KindMismatch`].
+    #[allow(clippy::cast_precision_loss)] // counts of patients are far below 2^52
+    pub fn between(
         &self,
         features: &[Feature],
-        pooled: &[ColumnMoments],
-        between: &[BetweenMoments],
+        cohort: &Cohort,
+        precision: Precision,
     ) -> Result<Vec<f64>, StandardiseError> {
-        let share = |row: &MatrixRow| {
-            let mismatch = || StandardiseError::KindMismatch {
-                column: row.name.clone(),
+        let matrix = self.apply(cohort)?;
+        let patients = matrix.nrows() as f64;
+        let rows = self.rows.iter().zip(matrix.columns());
+        Ok(rows
+            .map(
+                |(row, values)| match (is_robust(features, row), precision) {
+                    (true, _) => 0.0,
+                    (false, Precision::Exact) => values.sum().powi(2) / patients.max(1.0),
+                    (false, Precision::Rounded) => {
+                        nearest(values.sum().powi(2) / patients.max(1.0), step(row))
+                    }
+                },
+            )
+            .collect())
+    }
+
+    /// Of each row the share of its pooled variance that lies within the sites, 0 to 1, from what so many `sites` of so many
+    /// `patients` together say is [`between`](Self::between) them.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // counts of patients are far below 2^52
+    pub fn shares_within(
+        &self,
+        between: &[f64],
+        [patients, sites]: [u64; 2],
+        precision: Precision,
+    ) -> Vec<f64> {
+        let patients = patients.max(1) as f64;
+        let rows = self.rows.iter().zip(between);
+        rows.map(|(row, between)| {
+            let share = 1.0 - between / patients;
+            let least = match precision {
+                Precision::Exact => CONSTANT_SHARE,
+                Precision::Rounded => sites as f64 * step(row) / 2.0 / patients,
             };
-            let feature = features.get(row.column).ok_or_else(mismatch)?;
-            if feature.treatment.scale == Scale::Robust && row.transform == Transform::Identity {
-                return Ok(1.0);
+            match share > least {
+                true => share.min(1.0),
+                false => 0.0,
             }
-            let own = pooled.get(row.column).zip(between.get(row.column));
-            let own = own.and_then(|(pooled, between)| imputed(row, pooled, between));
-            let Imputed { sum, squares } = own.ok_or_else(mismatch)?;
-            let patients = pooled[row.column].patients().max(1) as f64;
-            let between = squares - sum * sum / patients;
-            let variance = row.scale * row.scale;
-            let share = 1.0 - between / patients / variance;
-            Ok(if share > CONSTANT_SHARE {
-                share.min(1.0)
-            } else {
-                0.0
-            })
-        };
-        self.rows.iter().map(share).collect()
+        })
+        .collect()
     }
 
     /// The same scaled by the standard deviation within the sites: `shares` is what [`Self::shares_within`] gave. Rows
@@ -89,32 +111,17 @@ impl Standardisation {
     }
 }
 
-/// A row with missing values imputed: its sum over all patients, and the sum over the sites of n mean^2.
-struct Imputed {
-    sum: f64,
-    squares: f64,
+/// How finely what is between the sites is known of a row, in standardised patients: half a patient of a level, for a rare one
+/// weighs much once it is standardised. Two of a number are as much, if it is yes or no and half of the patients have it.
+fn step(row: &MatrixRow) -> f64 {
+    match row.transform {
+        Transform::Level(_) | Transform::Missing => 0.5 / (row.scale * row.scale),
+        Transform::Identity | Transform::Curve(_) => 2.0,
+    }
 }
 
-fn imputed(row: &MatrixRow, pooled: &ColumnMoments, between: &BetweenMoments) -> Option<Imputed> {
-    let missing = pooled.missing() as f64;
-    let filled = |sum: f64, place: usize| {
-        let [square, product] = *between.sums.get(place)?;
-        let fill = row.imputed;
-        Some(Imputed {
-            sum: sum + missing * fill,
-            squares: square + fill * (2.0 * product + fill * between.missing),
-        })
-    };
-    match (row.transform, pooled) {
-        (Transform::Identity, ColumnMoments::Numeric { sum, .. }) => filled(*sum, 0),
-        (Transform::Missing, _) => Some(Imputed {
-            sum: missing,
-            squares: between.missing,
-        }),
-        (Transform::Level(level), ColumnMoments::Categorical { counts, .. }) => {
-            let own = *counts.get(level as usize)?;
-            filled(own as f64, level as usize)
-        }
-        _ => None,
-    }
+fn is_robust(features: &[Feature], row: &MatrixRow) -> bool {
+    let treatment = features.get(row.column).map(|feature| &feature.treatment);
+    let is_robust = treatment.is_some_and(|own| own.scale == Scale::Robust);
+    is_robust && row.transform == Transform::Identity
 }

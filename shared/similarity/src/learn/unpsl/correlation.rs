@@ -76,6 +76,20 @@ impl SecondMoments {
         }
     }
 
+    /// To half a patient, as they are known of patients about their own site's means: squares up and products towards 0, so that
+    /// no product is too large for its squares.
+    #[must_use]
+    pub fn in_halves(mut self) -> Self {
+        for ((row, column), product) in self.products.indexed_iter_mut() {
+            let halves = 2.0 * *product;
+            *product = match row == column {
+                true => halves.ceil(),
+                false => halves.trunc(),
+            } / 2.0;
+        }
+        self
+    }
+
     /// Adds those of another site.
     ///
     /// # Errors

@@ -72,7 +72,20 @@ pub enum LabelsError {
     Judged,
 }
 
+/// Pairs of classes are counted in steps of so many.
+pub const PAIRS_STEP: u64 = 20;
+
 impl PairCounts {
+    /// Rounded up to twenties. From exact sums over three hospitals, and about how many patients each has, their classes could be
+    /// worked out.
+    #[must_use]
+    pub fn rounded_up(self) -> Self {
+        Self {
+            similar: self.similar.next_multiple_of(PAIRS_STEP),
+            dissimilar: self.dissimilar.next_multiple_of(PAIRS_STEP),
+        }
+    }
+
     /// All labelled pairs.
     #[must_use]
     pub fn total(self) -> u64 {

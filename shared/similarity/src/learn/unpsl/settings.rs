@@ -266,8 +266,8 @@ impl Settings {
         PENALTY_WHERE_LED * self.penalty_start(sites, pairs)
     }
 
-    /// By how much the objective over all sites is known too high or too low at most, where each says it rounded by what one of its
-    /// patients adds: 0 of exact ones. Half a step of k_p / n_p at site p, whose pairs weigh k_p of all.
+    /// By how much the objective over all sites, but for a constant, is known too high or too low at most, where each says it rounded by
+    /// what one of its patients adds: 0 of exact ones. Half a step of k_p / n_p at site p, whose pairs weigh k_p of all.
     #[must_use]
     pub fn error(&self, totals: &Totals) -> f64 {
         let [sites, patients] = [totals.sites, totals.patients].map(|count| count.max(1) as f64);

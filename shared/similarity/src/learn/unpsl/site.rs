@@ -1,5 +1,6 @@
 //! One site's smooth part of the objective, and its local update (4.21).
 
+mod at_zero;
 mod derivatives;
 mod rounding;
 mod scales;
@@ -16,8 +17,10 @@ use super::totals::{Summary, Totals, summarise};
 use crate::numeric::axes::Axes;
 use crate::numeric::lbfgs::{Limits, Status, minimise};
 use crate::numeric::linear_algebra::{LinearAlgebraError, norm};
+use crate::numeric::precision::Precision;
 use crate::numeric::seed::Seed;
 
+use at_zero::AtZero;
 pub(super) use rounding::FINE;
 use rounding::Patient;
 use scales::{scales, weights};
@@ -126,6 +129,8 @@ pub struct SiteObjective {
     /// c_p lambda_2.
     correlation_scale: f64,
     patient: Patient,
+    /// The site's own loss at W = 0, and its part of what the totals make of that.
+    at_zero: [AtZero; 2],
     /// Of all features; found once they are needed.
     axes: OnceLock<Axes>,
 }
@@ -192,7 +197,9 @@ impl SiteObjective {
         check_totals(&summary, totals)?;
         let weights = weights(settings.pair_weights, totals)?;
         let scales = scales(settings, &summary, totals, weights, labels.crowding());
+        let own = AtZero::of(settings, summary.pairs, weights, scales.loss);
         Ok(Self {
+            at_zero: [own, AtZero::part_of(settings, totals, weights)],
             loss: PairLoss::new(
                 patients,
                 labels,
@@ -213,7 +220,17 @@ impl SiteObjective {
         })
     }
 
-    /// Counts of patients and pairs, to be released.
+    /// The same for a part of the patients, with the loss at W = 0 of the totals of all: those of a part are the site's.
+    ///
+    /// # Errors
+    /// [`ObjectiveError::OneKind`].
+    pub fn counted_from(mut self, totals: &Totals) -> Result<Self, ObjectiveError> {
+        let weights = weights(self.settings.pair_weights, totals)?;
+        self.at_zero[1] = AtZero::part_of(&self.settings, totals, weights);
+        Ok(self)
+    }
+
+    /// Counts of patients and pairs.
     #[must_use]
     pub fn summary(&self) -> Summary {
         self.summary
@@ -289,6 +306,21 @@ impl SiteObjective {
             value += weight * correlation.quadratic_form(&metric);
         }
         Ok(value)
+    }
+
+    /// f_p at a matrix of the travelling shape, as finely as the settings say.
+    ///
+    /// # Errors
+    /// [`ObjectiveError::Shape`].
+    pub fn released_value(&self, matrix: &Array2<f64>) -> Result<f64, ObjectiveError> {
+        let value = self.value(matrix)?;
+        Ok(match self.settings.precision {
+            Precision::Exact => value,
+            Precision::Rounded => {
+                let learned = self.settings.threshold_at(matrix, self.features);
+                self.rounded_objective(learned, value)
+            }
+        })
     }
 
     /// f_p and its gradient at a matrix of the travelling shape.

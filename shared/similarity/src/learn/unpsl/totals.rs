@@ -3,6 +3,7 @@
 use super::labels::{Labels, PairCounts};
 use super::pair_loss::count_drawn;
 use super::settings::Pairs;
+use crate::numeric::precision::Precision;
 use crate::numeric::seed::Seed;
 
 /// What the coordinator must know of a site before the first round: counts only.
@@ -119,6 +120,20 @@ impl Totals {
             },
             sites: self.sites,
         }
+    }
+}
+
+impl Summary {
+    /// As a site says it: pairs that follow from its classes are rounded.
+    #[must_use]
+    pub fn released(self, labels: &Labels, precision: Precision) -> Self {
+        let pairs = match (labels, precision) {
+            (Labels::Classes(_) | Labels::Both { .. }, Precision::Rounded) => {
+                self.pairs.rounded_up()
+            }
+            (Labels::Pairs(_) | Labels::Judged(_), _) | (_, Precision::Exact) => self.pairs,
+        };
+        Self { pairs, ..self }
     }
 }
 

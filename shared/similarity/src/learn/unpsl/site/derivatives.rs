@@ -74,7 +74,8 @@ impl SiteObjective {
             }
         }
         if self.settings.precision == Precision::Rounded {
-            found = self.rounded(&metric, rows, found)?;
+            let learned = self.settings.threshold_at(matrix, self.features);
+            found = self.rounded(&metric, (rows, learned), found)?;
         }
         // What it adds depends on no metric but by their product.
         self.add_correlation(&metric, rows, &mut found);

@@ -6,6 +6,7 @@
 
 use ndarray::{Array2, ArrayView2, Axis};
 
+use super::at_zero::adds_up;
 use super::{ObjectiveError, SiteDerivatives, SiteObjective};
 use crate::numeric::axes::Axes;
 use crate::numeric::linear_algebra::{LinearAlgebraError, product, symmetric_eigen};
@@ -26,11 +27,11 @@ pub(super) struct Patient {
 }
 
 impl SiteObjective {
-    /// The same derivatives at W (d x m), as finely as they may be known.
+    /// The same derivatives at W (d x m) and the threshold that all learn, as finely as they may be known.
     pub(super) fn rounded(
         &self,
         metric: &ArrayView2<f64>,
-        rows: Option<&[usize]>,
+        (rows, learned): (Option<&[usize]>, Option<f64>),
         exact: SiteDerivatives,
     ) -> Result<SiteDerivatives, ObjectiveError> {
         let own;
@@ -47,15 +48,29 @@ impl SiteObjective {
         let curvature = axes.inside(&exact.curvature.view()).mapv_into(coarse);
         let slope = exact.slope.map(|slope| self.rounded_slope(metric, slope));
         let mut threshold = exact.threshold;
-        threshold.first = fine(threshold.first);
+        let [own, all] = self.at_zero.map(|one| one.at(learned));
+        threshold.first = match adds_up(&self.settings) {
+            true => fine(threshold.first - own.slope) + all.slope,
+            false => fine(threshold.first),
+        };
         threshold.second = nearest(threshold.second, COARSE * self.patient.slope / 4.0);
         Ok(SiteDerivatives {
-            objective: fine(exact.objective),
+            objective: self.rounded_objective(learned, exact.objective),
             gradient: axes.outside(&gradient.view()),
             curvature: axes.outside(&not_below_0(&curvature)?.view()),
             slope,
             threshold,
         })
+    }
+
+    /// f_p, where all sites are at the threshold `learned`: what it is above the site's own at W = 0 is rounded.
+    pub(super) fn rounded_objective(&self, learned: Option<f64>, exact: f64) -> f64 {
+        let fine = |number: f64| nearest(number, FINE * self.patient.slope);
+        if !adds_up(&self.settings) {
+            return fine(exact);
+        }
+        let [own, all] = self.at_zero.map(|one| one.at(learned).loss);
+        fine(exact - own) + all
     }
 
     /// Gamma W, d x m, or the diagonal of Gamma, d x 1, of all features: by the spread of each among the patients.
