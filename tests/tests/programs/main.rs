@@ -21,6 +21,7 @@ mod from_python;
 mod held_out;
 mod hindered;
 mod honest_scores;
+mod imputed;
 mod judged_pairs;
 mod local;
 mod rare_columns;
