@@ -4,8 +4,8 @@
 //! `../../reference/regression/splines.R` made the numbers.
 
 use super::regression::{
-    DAYS, ILL, SCORE, are_close, category, column, deal, floats, job, of_400_days, reference,
-    simulated,
+    DAYS, ILL, SCORE, are_close, category, column, deal, floats, job, number, of_400_days,
+    reference, simulated,
 };
 use crate::browser;
 use kindred_tests::exit::{RUN, USAGE};
@@ -13,6 +13,7 @@ use kindred_tests::programs::{Home, site_agent};
 use kindred_tests::results::result;
 use kindred_tests::workspace::root;
 use serde_json::Value;
+use std::fmt::Write as _;
 use std::fs;
 
 /// The patients with every value: in R's numbers some values are blank, and whoever has one is left out.
@@ -173,6 +174,73 @@ fn features_leave_as_in_r_by_akaikes_criterion_and_by_walds_test() {
     }
     let page = fs::read_to_string(home.join("out/report.html")).unwrap();
     assert!(page.contains("Features that left"));
+}
+
+/// Column `k` of patient `i` of the table that `../../reference/regression/step.R` makes, from 0 to 1.
+fn uniform(k: u64, i: u64) -> f64 {
+    ((i * i * (17 + 2 * k) + i * (31 + 6 * k)) % 9_973) as f64 / 9_973.0
+}
+
+/// 2,400 patients with twelve features, of which four matter.
+fn many_features() -> String {
+    let names: Vec<String> = (1..=12).map(|place| format!("x{place}")).collect();
+    let mut table = names.join(",") + ",score,ill,days,event\n";
+    for i in 0..2_400 {
+        let rounded = |value: f64| (1e3 * value).round() / 1e3;
+        let x: Vec<f64> = (1..=12).map(|place| rounded(uniform(place, i))).collect();
+        let eta = 1.1 * x[0] - 0.9 * x[3] + 0.8 * x[6] - 0.7 * x[9];
+        let score = eta + uniform(20, i) + uniform(21, i) - uniform(22, i);
+        let is_ill = uniform(23, i) < 1.0 / (1.0 + (-eta).exp());
+        let days = 1.0 + (-(-uniform(24, i)).ln_1p() / eta.exp() * 300.0).round();
+        let is_seen = uniform(25, i) < 0.7;
+        let x: Vec<String> = x.iter().map(f64::to_string).collect();
+        let (ill, event) = (u8::from(is_ill), u8::from(is_seen));
+        writeln!(table, "{},{score:.3},{ill},{days},{event}", x.join(",")).unwrap();
+    }
+    table
+}
+
+/// Up to eight features leave, by more fits than 100 evaluations allow.
+#[test]
+fn a_long_search_by_akaikes_criterion_goes_as_far_as_that_of_r() {
+    let (home, wanted) = (
+        Home::new(),
+        reference("tests/reference/regression/step.json"),
+    );
+    home.write("whole.csv", &many_features());
+    deal(&home, &home.join("whole.csv"), |row| match row {
+        0..1_200 => 0,
+        1_200..2_000 => 1,
+        _ => 2,
+    });
+    let features: String = (1..=12).map(|place| number(&format!("x{place}"))).collect();
+    let mut most = 0;
+    for (outcome, name) in [(SCORE, "linear"), (ILL, "logistic"), (DAYS, "cox")] {
+        simulated(&home, &job(outcome, &features, "selection = \"aic\"\n")).must_succeed();
+        let (told, wanted) = (told(&home), &wanted[name]);
+        let left: Vec<&str> = wanted["removed"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
+        assert_eq!(removed(&home), left, "{name}");
+        assert_eq!(told["selection"]["complete"], true);
+        let own = |of: &str| column(&home, "coefficients.csv", of);
+        are_close(&own("coefficient"), &floats(&wanted["coefficients"]));
+        are_close(&own("standard_error"), &floats(&wanted["standard_errors"]));
+        are_close(
+            &["log_likelihood", "aic"].map(|key| told[key].as_f64().unwrap()),
+            &["log_likelihood", "aic"].map(|key| wanted[key].as_f64().unwrap()),
+        );
+        let evaluations = told["evaluations"].as_u64().unwrap();
+        println!(
+            "{name}: {} features left, {evaluations} evaluations",
+            left.len()
+        );
+        most = most.max(evaluations);
+    }
+    assert!(most > 100, "{most}");
 }
 
 /// All rows tell the same, whoever has them.
