@@ -19,7 +19,7 @@ mod hospitals;
 use alike::Hospital;
 use alike::{dealt, made_up, trial};
 use federation::{Part, standardise};
-use hospitals::{breast_cancer, data_folder, heart, parkinsons};
+use hospitals::{breast_cancer, data_folder, gbsg2, heart, parkinsons};
 use ndarray::Array2;
 use similarity::learn::unpsl::Labels;
 use similarity::uses::microaggregation::Closeness;
@@ -32,7 +32,7 @@ fn main() {
     if let Some(folder) = data_folder() {
         sets.push(("four heart hospitals".to_owned(), of_parts(heart(&folder))));
         sets.push(("parkinsons".to_owned(), of_parts(parkinsons(&folder))));
-        sets.push(("GBSG2, recurrence".to_owned(), gbsg2(&folder)));
+        sets.push(("GBSG2, recurrence".to_owned(), of_parts(gbsg2(&folder))));
     } else {
         println!("no data folder: made-up patients alone");
     }
@@ -94,31 +94,6 @@ fn rows(path: &Path) -> Vec<Vec<String>> {
     let text = std::fs::read_to_string(path).unwrap();
     let row = |line: &str| line.split(',').map(str::to_owned).collect();
     text.lines().skip(1).map(row).collect()
-}
-
-/// 686 patients in four parts: whether the cancer came back while they were followed.
-fn gbsg2(folder: &Path) -> Vec<Hospital> {
-    let rows = rows(&folder.join("gbsg2.csv"));
-    let number = |row: &Vec<String>, column: usize| row[column].parse::<f64>().unwrap();
-    let flag = |holds: bool| f64::from(u8::from(holds));
-    let features: Vec<f64> = rows
-        .iter()
-        .flat_map(|row| {
-            [
-                flag(row[2] == "yes"),
-                number(row, 3),
-                flag(row[4] == "Post"),
-                number(row, 5),
-                row[6].len() as f64,
-                number(row, 7).ln_1p(),
-                number(row, 8).ln_1p(),
-                number(row, 9).ln_1p(),
-            ]
-        })
-        .collect();
-    let patients = standardise(Array2::from_shape_vec((rows.len(), 8), features).unwrap());
-    let classes: Vec<u32> = rows.iter().map(|row| row[1].parse().unwrap()).collect();
-    dealt(&patients, &classes, 4)
 }
 
 fn table(path: &Path) -> Vec<Hospital> {

@@ -255,6 +255,7 @@ impl Federation {
                 break;
             }
         }
+        run.metric.clone_from(consensus.consensus());
         run
     }
 }

@@ -119,6 +119,30 @@ pub fn heart(folder: &Path) -> Vec<Part> {
     split(&patients, &classes, &sizes)
 }
 
+/// 686 patients in four random parts: whether the cancer came back while they were followed.
+pub fn gbsg2(folder: &Path) -> Vec<Part> {
+    let mut rows = cells(folder.join("gbsg2.csv"));
+    rows.shuffle(&mut Seed(3).stream("split", 0));
+    let number = |row: &Vec<String>, column: usize| row[column].parse::<f64>().unwrap();
+    let flag = |holds: bool| f64::from(u8::from(holds));
+    let features = |row: &Vec<String>| {
+        [
+            flag(row[2] == "yes"),
+            number(row, 3),
+            flag(row[4] == "Post"),
+            number(row, 5),
+            row[6].len() as f64,
+            number(row, 7).ln_1p(),
+            number(row, 8).ln_1p(),
+            number(row, 9).ln_1p(),
+        ]
+    };
+    let features = rows.iter().flat_map(features).collect();
+    let patients = standardise(Array2::from_shape_vec((rows.len(), 8), features).unwrap());
+    let classes: Vec<u32> = rows.iter().map(|row| row[1].parse().unwrap()).collect();
+    split(&patients, &classes, &[172, 172, 172, 170])
+}
+
 fn split(patients: &Array2<f64>, classes: &[u32], sizes: &[usize]) -> Vec<Part> {
     let mut first = 0;
     sizes
