@@ -84,9 +84,10 @@ impl PooledTable {
         let binary = binary(table);
         // The wrong ones are off by less than a step.
         let off_by = counts.rounded_to.saturating_sub(1);
-        let exact = match off_by {
-            0 => Figures::exact(counts),
-            _ => Figures::default(),
+        let exact = if off_by == 0 {
+            Figures::exact(counts)
+        } else {
+            Figures::default()
         };
         let Figures {
             area,
@@ -98,7 +99,7 @@ impl PooledTable {
         let pairs = counts.scores.as_deref().filter(|_| is_of_pairs);
         let classes = match table.as_slice() {
             [others, own] => Some([others.iter().sum(), own.iter().sum()]),
-            _ => None,
+            [] | [_] | [_, _, _, ..] => None,
         };
         let share = |count: u64| (patients > 0).then(|| count as f64 / patients as f64);
         Some(Scores {
@@ -167,9 +168,10 @@ impl Judged {
 pub fn pooled_tables(result: &RunResult, judged: Judged) -> Vec<PooledTable> {
     let told = result.pooled.assessment.iter();
     let tables = told.flat_map(|all| judged.tables(all));
-    let sites = match (judged, &result.model) {
-        (Judged::HeldOut, Some(Model::Unpsl(model))) => model.judges,
-        _ => count(result.sites.len()),
+    let all = count(result.sites.len());
+    let sites = match judged {
+        Judged::Learnt => all,
+        Judged::HeldOut => result.model.as_ref().and_then(Model::judges).unwrap_or(all),
     };
     let tables = tables.filter_map(PooledTable::of_site);
     tables.map(|table| PooledTable { sites, ..table }).collect()
@@ -321,20 +323,23 @@ fn binary(table: &[Vec<u64>]) -> Option<BinaryCounts> {
     let [negative, positive] = table else {
         return None;
     };
-    match (negative.as_slice(), positive.as_slice()) {
-        ([true_negative, false_positive], [false_negative, true_positive]) => Some(BinaryCounts {
-            true_positive: *true_positive,
-            false_positive: *false_positive,
-            true_negative: *true_negative,
-            false_negative: *false_negative,
-        }),
-        _ => None,
-    }
+    let ([true_negative, false_positive], [false_negative, true_positive]) =
+        (negative.as_slice(), positive.as_slice())
+    else {
+        return None;
+    };
+    Some(BinaryCounts {
+        true_positive: *true_positive,
+        false_positive: *false_positive,
+        true_negative: *true_negative,
+        false_negative: *false_negative,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cmp::Ordering;
 
     fn counts(rounded_to: u64) -> EvaluationCounts {
         EvaluationCounts {
@@ -359,10 +364,10 @@ mod tests {
         assert!(near(scores.f1, 2.0 / 3.0) && near(scores.f2, 2.25 / 3.15));
         assert!(near(scores.balanced_accuracy, (4.0 / 6.0 + 0.75) / 2.0));
         let pairs = [0, 0, 0, 1, 2, 2].map(|negative| {
-            let wins = [1, 2, 3, 3].map(|positive| match positive - negative {
-                0 => 0.5,
-                1.. => 1.0,
-                _ => 0.0,
+            let wins = [1, 2, 3, 3].map(|positive: i32| match positive.cmp(&negative) {
+                Ordering::Less => 0.0,
+                Ordering::Equal => 0.5,
+                Ordering::Greater => 1.0,
             });
             wins.iter().sum::<f64>()
         });

@@ -205,6 +205,11 @@ impl Model {
         self.of_method().course()
     }
 
+    /// Sites whose held-out patients judge it; none where those of all sites do.
+    pub(crate) fn judges(&self) -> Option<u32> {
+        self.of_method().judges()
+    }
+
     /// Whether anything was learnt, where sites have `assessed` it or not.
     pub(crate) fn is_learnt(&self, assessed: bool) -> bool {
         self.of_method().is_learnt(assessed)

@@ -124,6 +124,9 @@ pub(crate) trait MethodModel {
     /// How far its rounds came.
     fn course(&self) -> Course;
 
+    /// Sites whose held-out patients judge it; none where those of all sites do.
+    fn judges(&self) -> Option<u32>;
+
     /// Whether anything was learnt, where sites have `assessed` it or not.
     fn is_learnt(&self, assessed: bool) -> bool;
 

@@ -86,9 +86,12 @@ fn beside(results: &ClusterResults<'_>, found: &[(usize, f64)]) -> Vec<Beside> {
 #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
 fn own(outcome: &Outcome, rows: &[usize]) -> Option<f64> {
     match Fared::of(outcome, rows) {
-        Fared::Classes(shares) if shares.len() == 2 => Some(shares[1].share.value),
+        Fared::Classes(shares) => match shares.as_slice() {
+            [_, second] => Some(second.share.value),
+            [] | [_] | [_, _, _, ..] => None,
+        },
         Fared::Mean(mean) => Some(mean.value),
-        _ => None,
+        Fared::Survival(_) => None,
     }
     .filter(|_| !rows.is_empty())
 }

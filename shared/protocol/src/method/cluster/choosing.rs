@@ -14,14 +14,14 @@ pub(super) fn tried(
     settings: &ClusterSettings,
     kind: &OutcomeKind,
     best: &Best,
-    told: &Agreement,
+    agreed: &Agreement,
 ) -> Vec<Tried> {
     let rule = StabilityRule::EveryCluster;
     let mut begin = 0;
     let mut one = |clusters: usize| {
-        let fared = told.fared[begin..begin + clusters].to_vec();
+        let fared = agreed.fared[begin..begin + clusters].to_vec();
         begin += clusters;
-        let stability = stability(best, told, clusters);
+        let stability = stability(best, agreed, clusters);
         Tried {
             bias: bias(kind, &fared),
             is_stable: rule.holds(&stability, settings.stability_min),
@@ -33,12 +33,12 @@ pub(super) fn tried(
 }
 
 /// The mean over the samples of how well each cluster is found again.
-fn stability(best: &Best, told: &Agreement, clusters: usize) -> Vec<f64> {
+fn stability(best: &Best, agreed: &Agreement, clusters: usize) -> Vec<f64> {
     let (mut sums, mut known) = (vec![0.0; clusters], vec![0.0_f64; clusters]);
     let mut begin = 0;
     for one in best.asked.divisions.iter().filter(|one| one.sample > 0) {
         let width = one.clusters as usize;
-        let cells = &told.tables[begin..begin + width * width];
+        let cells = &agreed.tables[begin..begin + width * width];
         begin += width * width;
         if width != clusters {
             continue;
@@ -62,7 +62,7 @@ fn stability(best: &Best, told: &Agreement, clusters: usize) -> Vec<f64> {
 
 /// How much of the outcome clusters leave open: of classes Gini's impurity weighed by their sizes, of a number the squared differences, and of survival times
 /// those of the events less what was due, where the hazard of all is the same at all times: as many as there are events, less what the
-/// clusters tell.
+/// clusters explain.
 #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
 fn bias(kind: &OutcomeKind, fared: &[Alike]) -> Option<Bias> {
     match kind {
@@ -73,7 +73,7 @@ fn bias(kind: &OutcomeKind, fared: &[Alike]) -> Option<Bias> {
         OutcomeKind::Numeric => {
             let sums = |one: &Alike| match one.sums.as_slice() {
                 [sum, squares] => Some((one.count(), sum.sum, squares.sum)),
-                _ => None,
+                [] | [_] | [_, _, _, ..] => None,
             };
             let sums: Option<Vec<_>> = fared.iter().map(sums).collect();
             squares_left(&sums?)
@@ -110,16 +110,17 @@ impl Lives {
             time: 0.0,
         };
         let numbers = self.numbers(one);
-        numbers.fold(nothing, |sum, (own, told)| Followed {
-            events: sum.events + own.events * told.sum,
-            time: sum.time + own.time * told.sum,
+        numbers.fold(nothing, |sum, (own, number)| Followed {
+            events: sum.events + own.events * number.sum,
+            time: sum.time + own.time * number.sum,
         })
     }
 
     /// The variance of the noise in the events less what was due.
     fn noise(&self, one: &Alike, hazard: f64) -> f64 {
         let own = self.numbers(one);
-        let own = own.map(|(own, told)| (own.events - hazard * own.time).powi(2) * told.variance);
+        let own =
+            own.map(|(own, number)| (own.events - hazard * own.time).powi(2) * number.variance);
         own.sum()
     }
 }

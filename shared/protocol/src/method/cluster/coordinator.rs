@@ -206,7 +206,10 @@ impl Asking for Cluster {
                 let of = (self.sites, patients);
                 judging::marks(answer, marking.centres.nrows(), &self.cohort, of)
             }
-            _ => judging::spread(answer, self.settings.coordinates as usize, patients),
+            (State::Measuring, _)
+            | (State::Cutting(_) | State::Searching(_) | State::Comparing(_), None) => {
+                judging::spread(answer, self.settings.coordinates as usize, patients)
+            }
         }
     }
 

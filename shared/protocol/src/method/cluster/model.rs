@@ -89,6 +89,10 @@ impl MethodModel for Model {
         Course::default()
     }
 
+    fn judges(&self) -> Option<u32> {
+        None
+    }
+
     fn is_learnt(&self, _: bool) -> bool {
         !self.tried.is_empty()
     }

@@ -34,6 +34,10 @@ impl MethodModel for Model {
         Course::default()
     }
 
+    fn judges(&self) -> Option<u32> {
+        None
+    }
+
     fn is_learnt(&self, _: bool) -> bool {
         !self.families.is_empty()
     }

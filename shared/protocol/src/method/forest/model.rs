@@ -57,6 +57,10 @@ impl MethodModel for Model {
         Course::default()
     }
 
+    fn judges(&self) -> Option<u32> {
+        None
+    }
+
     fn is_learnt(&self, assessed: bool) -> bool {
         self.forest.is_some() || assessed
     }

@@ -373,6 +373,10 @@ impl MethodModel for Model {
         Self::course(self)
     }
 
+    fn judges(&self) -> Option<u32> {
+        None
+    }
+
     fn is_learnt(&self, _: bool) -> bool {
         !self.coefficients.is_empty()
     }

@@ -100,6 +100,25 @@ pub struct RoundRow {
     pub seconds: f64,
 }
 
+impl RoundRow {
+    /// A round of which nothing else is known yet.
+    #[must_use]
+    pub fn new(round: u32, seconds: f64) -> Self {
+        Self {
+            round,
+            objective: None,
+            left: None,
+            residual: None,
+            primal_residual: None,
+            dual_residual: None,
+            penalty: None,
+            metric_norm: None,
+            dual_norm: None,
+            seconds,
+        }
+    }
+}
+
 /// One candidate of the cross-validation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SelectionRow {
@@ -146,6 +165,10 @@ pub struct FeatureResult {
 impl MethodModel for Model {
     fn course(&self) -> Course {
         Self::course(self)
+    }
+
+    fn judges(&self) -> Option<u32> {
+        Some(self.judges)
     }
 
     fn is_learnt(&self, _: bool) -> bool {
