@@ -12,8 +12,9 @@ mod hospitals;
 
 use federation::{FORMS, Federation, Part, ROUNDS_MAX, synthetic_parts};
 use hospitals::{breast_cancer, data_folder, heart, parkinsons};
-use similarity::learn::unpsl::accelerated::LEAD;
-use similarity::learn::unpsl::{Form, Settings, Threshold};
+use ndarray::s;
+use similarity::learn::unpsl::accelerated::{LEAD, sum};
+use similarity::learn::unpsl::{Form, Settings, Threshold, way_out};
 use similarity::numeric::admm::ConsensusSettings;
 use std::path::Path;
 
@@ -59,6 +60,38 @@ fn of_folder(read: fn(&Path) -> Vec<Part>) -> Option<Vec<Part>> {
         println!("skipped: no data in KINDRED_DATA or ../shared/data");
     }
     folder.map(|folder| read(&folder))
+}
+
+/// No round leaves a start of one column, and each of them is stationary in the others. From the way out of where it ends, as often as there
+/// is one, ADMM comes near the optimum.
+#[test]
+fn a_start_made_to_stall_has_a_way_out() {
+    let settings = Settings::default();
+    let mut federation = Federation::unsolved(&synthetic_parts(5), settings);
+    federation.minimum = federation
+        .accelerated(federation.start(7), ROUNDS_MAX, 1e-12)
+        .objective;
+    let penalty = settings.penalty_led(3, 1);
+    let plain = ConsensusSettings::new(settings.lambda_sparsity, federation.features, penalty);
+    let mut from = federation.start(0);
+    from.slice_mut(s![.., 1..]).fill(0.0);
+    let mut gaps = Vec::new();
+    loop {
+        let run = federation.plain(from, plain, 60, 1e-6);
+        gaps.push(*run.gaps.last().unwrap());
+        let answers = federation.sites.iter();
+        let answers = answers.map(|site| site.derivatives(&run.metric, None).unwrap());
+        let answer = sum(answers).unwrap();
+        let lambda = settings.lambda_sparsity;
+        match way_out(&run.metric, &answer, lambda, settings.form) {
+            Some(out) if out.fall > 1e-4 * federation.minimum => from = out.metric,
+            Some(_) | None => break,
+        }
+    }
+    println!("gaps {gaps:?}");
+    assert!(gaps[0] > 0.01, "the start does not stall");
+    assert!(gaps.len() > 2 && gaps.is_sorted_by(|a, b| a > b));
+    assert!(gaps[gaps.len() - 1] < ENOUGH);
 }
 
 #[test]

@@ -333,16 +333,11 @@ fn rows(rounds: &[LocalRound], start: u32, closed: &[(u32, f64)]) -> Vec<RoundRo
 /// A round of Algorithm 1 as a result tells it.
 fn row(number: u32, round: &LocalRound, seconds: f64) -> RoundRow {
     RoundRow {
-        round: number,
         objective: Some(round.objective),
-        left: None,
-        residual: None,
         primal_residual: Some(round.primal_residual),
         dual_residual: Some(round.dual_residual),
         penalty: Some(round.penalty),
-        metric_norm: None,
-        dual_norm: None,
-        seconds,
+        ..RoundRow::new(number, seconds)
     }
 }
 

@@ -59,6 +59,7 @@ mod settings;
 mod site;
 mod sweep;
 mod totals;
+mod way_out;
 
 pub use correlation::{Correlation, SecondMoments, SecondMomentsError, ShiftedSolver};
 pub use labels::{JUDGED_STEPS, JudgedPairs, Labels, LabelsError, PAIRS_STEP, PairCounts};
@@ -76,3 +77,4 @@ pub use site::{
     LocalSolution, ObjectiveError, SiteDerivatives, SiteObjective, ThresholdDerivatives,
 };
 pub use totals::{Summary, Totals, summarise};
+pub use way_out::{WayOut, missing_axis, way_out};

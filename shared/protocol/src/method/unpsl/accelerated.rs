@@ -184,18 +184,7 @@ impl Accelerated {
     pub(super) fn learn(&mut self, closed: &mut Closed<'_>) -> Result<bool, Failure> {
         let answer = self.summed(closed)?;
         let round = count(self.rows.len()) + 1;
-        let mut row = RoundRow {
-            round,
-            objective: None,
-            left: None,
-            residual: None,
-            primal_residual: None,
-            dual_residual: None,
-            penalty: None,
-            metric_norm: None,
-            dual_norm: None,
-            seconds: closed.seconds,
-        };
+        let mut row = RoundRow::new(round, closed.seconds);
         let mut is_over = false;
         // Where the answer says no more than which rows to ask about: that of W = 0, which has no row.
         row.objective = Some(answer.objective + self.search.sparsity_term(self.search.question()));
@@ -215,6 +204,11 @@ impl Accelerated {
         self.rows.push(row);
         self.asked = question(&self.search, &self.known, self.settings.form);
         Ok(is_over)
+    }
+
+    /// What sums of derivatives are held to.
+    pub(super) fn possible(&self) -> &Possible {
+        &self.possible
     }
 
     /// Where the search asks next.

@@ -3,9 +3,11 @@
 //! fixed a round begins at a mixture of where the last ones ended (`similarity::numeric::admm`).
 
 mod judging;
+mod stalling;
 
 use super::message::{Answer, Centre, Contribution, Part, Request, Round};
 use super::model::RoundRow;
+use super::possible::Possible;
 use super::settings::UnpslSettings;
 use crate::checks::unexpected;
 use crate::exchange::{Closed, Course, Turn, count};
@@ -17,10 +19,14 @@ use ndarray::Array2;
 use similarity::numeric::admm::{
     ConsensusError, ConsensusSettings, PenaltySettings, PooledConsensus, Residuals, UpdateProducts,
 };
+use stalling::{Check, WORTH};
 use std::sync::Arc;
 
 /// Rounds in which the penalty follows the residuals.
 const ADAPTIVE_ROUNDS: u32 = 8;
+/// What a result says where the last round ended at its limit, and a question after it is wanted.
+const NOT_CHECKED: &str = "The metric lacks a direction, and no round was left to ask whether the objective falls there. A larger \
+     round_limit asks.";
 
 /// Rounds of ADMM under way, or over.
 #[derive(Debug, Clone)]
@@ -33,6 +39,9 @@ pub(super) struct Admm {
     round_limit: u32,
     /// Of which patients, and by which form.
     part: Part,
+    /// Whether the end is an optimum; none where that is not asked.
+    check: Option<Check>,
+    own: ConsensusSettings,
 }
 
 /// What a closed round has come to.
@@ -57,17 +66,26 @@ impl Admm {
         Self::begin(settings, start, fold, penalty)
     }
 
-    /// Starts all sites where the questions of `rows` have led.
+    /// Starts all sites where the questions of `rows` have led. It ends at no W of too low a rank before its derivatives, held to what is
+    /// `possible`, say that this is an optimum.
     pub(super) fn led(
         settings: &UnpslSettings,
         start: Array2<f64>,
-        totals: &Totals,
+        (totals, possible): (&Totals, Possible),
         rows: Vec<RoundRow>,
     ) -> Result<Self, Failure> {
         let (sites, pairs) = (totals.sites, totals.pairs.total());
         let penalty = settings.objective.penalty_led(sites, pairs);
+        let features = settings.objective.features(&start);
         let begun = Self::begin(settings, start, None, penalty)?;
-        Ok(Self { rows, ..begun })
+        let (form, lambda_sparsity) = (begun.part.form, begun.own.lambda_sparsity);
+        let check = || Check::new(possible, form, features, lambda_sparsity);
+        Ok(Self {
+            rows,
+            // Of wide data only some rows of the derivatives are asked about.
+            check: (!UnpslSettings::is_wide(features)).then(check),
+            ..begun
+        })
     }
 
     /// `penalty` is the first one where the job names none.
@@ -90,8 +108,7 @@ impl Admm {
             tolerance_absolute: settings.tolerance_absolute,
             tolerance_relative: settings.tolerance_relative,
         };
-        let consensus = PooledConsensus::new(start, own);
-        let consensus = consensus.map_err(|error| Failure::new(Code::Unpsl, error.to_string()))?;
+        let consensus = begun(start, own)?;
         Ok(Self {
             broadcast: Arc::new(consensus.consensus().clone()),
             consensus,
@@ -101,6 +118,8 @@ impl Admm {
                 fold,
                 ..Part::whole(settings.objective.form)
             },
+            check: None,
+            own,
         })
     }
 
@@ -143,8 +162,11 @@ impl Admm {
         }
     }
 
-    /// What the round asks of every site.
+    /// What the exchange asks of every site: a round, or whether the last one was at an optimum.
     pub(super) fn ask(&self) -> message::Request {
+        if let Some(asked) = self.check.as_ref().and_then(Check::ask) {
+            return asked;
+        }
         message::Request::Unpsl(Request::Round(Round {
             consensus: Arc::clone(&self.broadcast),
             centre: Centre::Dual(self.consensus.step()),
@@ -156,18 +178,81 @@ impl Admm {
 
     /// What the sum over the sites is read into.
     pub(super) fn blank(&self) -> message::Answer {
+        if let Some(blank) = self.check.as_ref().and_then(Check::blank) {
+            return blank;
+        }
         let products = Some(UpdateProducts::default());
         let blank = Contribution::blank(self.metric().dim(), products);
         message::Answer::Unpsl(Answer::Contribution(blank))
     }
 
-    /// Judges the sum of what the sites contribute to the open round.
+    /// Judges the sum of what the sites answer to the open exchange.
     pub(super) fn judge(&self, answer: &message::Answer) -> Result<(), Failure> {
-        judging::sum(answer, self.metric().dim())
+        let checked = self.check.as_ref().and_then(|check| check.judge(answer));
+        checked.unwrap_or_else(|| judging::sum(answer, self.metric().dim()))
+    }
+
+    /// Takes the answers of a closed exchange.
+    pub(super) fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
+        if self.check.as_ref().is_some_and(Check::is_open) {
+            return self.close_check(closed);
+        }
+        let turn = self.close_round(closed)?;
+        let metric = Arc::clone(&self.broadcast);
+        let check = self.check.as_mut().filter(|check| check.is_wanted(&metric));
+        let (Turn::Done(Ending::Converged), Some(check)) = (&turn, check) else {
+            return Ok(turn);
+        };
+        if count(self.rows.len()) >= self.round_limit {
+            closed.notes.push(NOT_CHECKED.to_owned());
+            return Ok(turn);
+        }
+        check.begin(&metric);
+        Ok(Turn::Ask)
+    }
+
+    /// Ends at an optimum, or goes on where the objective is lower.
+    fn close_check(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
+        let metric = Arc::clone(&self.broadcast);
+        let checked = self
+            .check
+            .as_mut()
+            .map(|check| check.close(closed, &metric));
+        let Some(checked) = checked.transpose()? else {
+            return Ok(Turn::Done(Ending::Converged));
+        };
+        let objective = checked.smooth + self.sparsity_term();
+        self.judge_last(objective);
+        let number = count(self.rows.len()) + 1;
+        self.rows.push(RoundRow {
+            objective: Some(objective),
+            ..RoundRow::new(number, closed.seconds)
+        });
+        let way_out = checked.way_out;
+        let Some(out) = way_out.filter(|out| out.fall > WORTH * objective) else {
+            return Ok(Turn::Done(Ending::Converged));
+        };
+        let is_last = number >= self.round_limit;
+        closed.notes.push(format!(
+            "The rounds of ADMM ended at a metric of too low a rank: in a direction that it lacks the objective falls by about {:.1e} of \
+             itself. {}",
+            out.fall / objective,
+            if is_last {
+                "No round was left; a larger round_limit goes on."
+            } else {
+                "The rounds went on from there."
+            }
+        ));
+        if is_last {
+            return Ok(Turn::Done(Ending::RoundLimit));
+        }
+        self.consensus = begun(out.metric, self.own)?;
+        self.broadcast = Arc::new(self.metric().clone());
+        Ok(Turn::Ask)
     }
 
     /// Takes the answers of a closed round.
-    pub(super) fn close(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
+    fn close_round(&mut self, closed: &mut Closed<'_>) -> Result<Turn<Ending>, Failure> {
         let penalty = self.consensus.penalty();
         let round = absorb(&mut self.consensus, closed)?;
         self.check_finite(&round)?;
@@ -181,16 +266,13 @@ impl Admm {
             ));
         }
         self.rows.push(RoundRow {
-            round: number,
-            objective: None,
             left: Some(round.residuals.left / round.objective).filter(|left| left.is_finite()),
-            residual: None,
             primal_residual: Some(round.residuals.primal),
             dual_residual: Some(round.residuals.dual),
             penalty: Some(penalty),
             metric_norm: Some(norm(self.metric())),
             dual_norm: Some(norm(&self.consensus.mean_dual(closed.sites.len()))),
-            seconds: closed.seconds,
+            ..RoundRow::new(number, closed.seconds)
         });
         Ok(if round.residuals.converged() {
             Turn::Done(Ending::Converged)
@@ -252,6 +334,12 @@ impl Admm {
     }
 }
 
+/// A consensus that begins at `start`.
+fn begun(start: Array2<f64>, own: ConsensusSettings) -> Result<PooledConsensus, Failure> {
+    let consensus = PooledConsensus::new(start, own);
+    consensus.map_err(|error| Failure::new(Code::Unpsl, error.to_string()))
+}
+
 /// (4.22) and (4.23) on the sums over the sites.
 fn absorb(consensus: &mut PooledConsensus, closed: &mut Closed<'_>) -> Result<Absorbed, Failure> {
     let sum = match closed.take_sum()? {
@@ -281,21 +369,24 @@ fn unusable(error: ConsensusError) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use super::super::message::{Derivatives, Differentiating};
     use super::*;
     use crate::job::Job;
     use crate::message::{PairCounts, Summary};
     use crate::method::Method;
     use ndarray::array;
 
-    /// Two sites that disagree for ever, and call every consensus worse than the one before.
-    #[test]
-    fn a_note_says_in_which_round_the_safeguard_acted_because_the_objective_rose() {
-        let job = "name = \"a\"\nmethod = \"unpsl\"\nsites = [\"north\", \"south\"]\n\
-            [outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n\
-            [[features]]\nname = \"x\"\nkind = \"numeric\"\n\
-            [unpsl]\nrank = 1\nconsensus = \"admm\"\n";
-        let job = Job::parse(job).unwrap();
-        let Method::Unpsl(settings) = job.method else {
+    /// Two sites, a feature of variance 1 each row, and W of so many columns.
+    fn settings(rank: usize) -> (UnpslSettings, Job, Totals) {
+        let job = format!(
+            "name = \"a\"\nmethod = \"unpsl\"\nsites = [\"north\", \"south\"]\n\
+             [outcome]\ncolumn = \"y\"\nkind = \"binary\"\npositive = [\"1\"]\n\
+             [[features]]\nname = \"x\"\nkind = \"numeric\"\n\
+             [[features]]\nname = \"z\"\nkind = \"numeric\"\n\
+             [unpsl]\nrank = {rank}\nconsensus = \"admm\"\n"
+        );
+        let job = Job::parse(&job).unwrap();
+        let Method::Unpsl(settings) = job.method.clone() else {
             panic!("the job learns by UnPSL");
         };
         let summary = Summary {
@@ -305,8 +396,78 @@ mod tests {
                 dissimilar: 100,
             },
         };
-        let totals = Totals::of(&[summary, summary]);
-        let mut fit = Admm::start(&settings, array![[1.0]], None, &totals).unwrap();
+        (settings, job, Totals::of(&[summary, summary]))
+    }
+
+    /// An exchange of these sites that closes with a sum.
+    fn closed<'c>(job: &'c Job, sum: Answer, notes: &'c mut Vec<String>) -> Closed<'c> {
+        Closed {
+            answers: Vec::new(),
+            sum: Some(message::Answer::Unpsl(sum)),
+            sites: &job.sites,
+            seconds: 0.0,
+            notes,
+        }
+    }
+
+    /// Both sites agree at once on a W of one column of two. Where the second feature would lower the objective along the other column, the
+    /// rounds go on there; where it would not, they end.
+    #[test]
+    fn rounds_that_end_without_a_direction_go_on_where_the_objective_is_lower() {
+        let (settings, job, totals) = settings(2);
+        let possible = Possible::new(&settings, &totals, &[40.0, 40.0]);
+        let start = array![[1.0, 0.0], [0.4, 0.0]];
+        for (slope, goes_on) in [(-0.05, true), (0.05, false)] {
+            let led = (&totals, possible.clone());
+            let mut fit = Admm::led(&settings, start.clone(), led, Vec::new()).unwrap();
+            let mut notes = Vec::new();
+            // (4.22) shrinks what both contribute: so much longer, that W stays.
+            let asked = loop {
+                let threshold = settings.objective.lambda_sparsity / fit.consensus.penalty();
+                let mut sum = fit.metric() * 2.0;
+                for mut row in sum.rows_mut() {
+                    let length = row.dot(&row).sqrt();
+                    row *= 1.0 + threshold / length;
+                }
+                let sum = Contribution {
+                    matrix: sum,
+                    objective: 0.5,
+                    iterations: 0,
+                    products: Some(UpdateProducts::default()),
+                };
+                let turn = fit.close(&mut closed(&job, Answer::Contribution(sum), &mut notes));
+                assert!(matches!(turn, Ok(Turn::Ask)));
+                if let message::Request::Unpsl(Request::Differentiate(asked)) = fit.ask() {
+                    break asked;
+                }
+                assert!(fit.rows().len() < 9, "it does not converge");
+            };
+            let wanted = Differentiating {
+                metrics: Arc::new(vec![fit.metric().clone()]),
+                parts: vec![Part::whole(settings.objective.form)],
+                rows: Arc::new(vec![None]),
+            };
+            assert_eq!(asked, wanted);
+            let mut sum = Derivatives::blanks(&asked, 2);
+            sum[0].objective = 0.5;
+            // Gamma and T, of which the lower triangles travel.
+            sum[0].triangles = array![[0.02, 0.0, slope], [0.3, 0.0, 0.3]];
+            let sum = Answer::Derivatives(sum);
+            fit.judge(&message::Answer::Unpsl(sum.clone())).unwrap();
+            let turn = fit.close(&mut closed(&job, sum, &mut notes)).unwrap();
+            assert_eq!(matches!(turn, Turn::Done(Ending::Converged)), !goes_on);
+            assert_eq!(notes.len(), usize::from(goes_on), "{notes:?}");
+            assert_eq!(fit.metric()[[1, 1]] != 0.0, goes_on, "{}", fit.metric());
+            let round = matches!(fit.ask(), message::Request::Unpsl(Request::Round(_)));
+            assert!(round, "a round comes next");
+        }
+    }
+
+    /// Two sites that disagree for ever, and call every consensus worse than the one before.
+    #[test]
+    fn a_note_says_in_which_round_the_safeguard_acted_because_the_objective_rose() {
+        let (settings, job, totals) = settings(1);
+        let mut fit = Admm::start(&settings, array![[1.0], [1.0]], None, &totals).unwrap();
         let mut notes = Vec::new();
         for round in 1..=12 {
             let penalty = fit.consensus.penalty();
@@ -320,13 +481,7 @@ mod tests {
                     ..UpdateProducts::default()
                 }),
             };
-            let mut closed = Closed {
-                answers: Vec::new(),
-                sum: Some(message::Answer::Unpsl(Answer::Contribution(sum))),
-                sites: &job.sites,
-                seconds: 0.0,
-                notes: &mut notes,
-            };
+            let mut closed = closed(&job, Answer::Contribution(sum), &mut notes);
             assert!(matches!(fit.close(&mut closed), Ok(Turn::Ask)));
             if let Some(note) = notes.first() {
                 assert!(note.contains(&format!("rose in round {round};")), "{note}");

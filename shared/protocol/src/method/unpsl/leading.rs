@@ -64,12 +64,12 @@ impl Leading {
         if !is_over && asked < self.questions {
             return Ok(Led::On);
         }
-        let (settings, totals) = (&self.settings, &self.totals);
+        let (settings, possible) = (&self.settings, self.search.possible().clone());
         let rows = self.search.rows().to_vec();
         let next = self.search.question();
         let features = settings.objective.features(next);
         let start = led(next, &self.start, features);
-        let admm = Admm::led(settings, start, totals, rows)?;
+        let admm = Admm::led(settings, start, (&self.totals, possible), rows)?;
         Ok(Led::To(Box::new(admm)))
     }
 }

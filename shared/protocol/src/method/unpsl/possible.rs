@@ -54,7 +54,7 @@ impl Possible {
     }
 
     #[allow(clippy::cast_precision_loss)] // counts of patients and pairs
-    fn new(settings: &UnpslSettings, totals: &Totals, squares: &[f64]) -> Self {
+    pub(super) fn new(settings: &UnpslSettings, totals: &Totals, squares: &[f64]) -> Self {
         let objective = settings.objective;
         let weight = objective.loss.weight_of(totals.pairs.total());
         let kinds = [totals.pairs.similar, totals.pairs.dissimilar];

@@ -181,16 +181,8 @@ mod tests {
     #[test]
     fn the_first_line_names_what_a_row_holds_and_stands_without_rows_too() {
         let row = RoundRow {
-            round: 1,
             objective: Some(0.5),
-            left: None,
-            residual: None,
-            primal_residual: None,
-            dual_residual: None,
-            penalty: None,
-            metric_norm: None,
-            dual_norm: None,
-            seconds: 1.5,
+            ..RoundRow::new(1, 1.5)
         };
         let mut usual = csv::Writer::from_writer(Vec::new());
         usual.serialize(RoundEntry::new(&row)).unwrap();
