@@ -34,6 +34,8 @@ const NEIGHBOURS: usize = 15;
 const FORMS: [Form; 2] = [Form::InnerProduct, Form::Distance];
 
 type Sets = Vec<(&'static str, Vec<Part>)>;
+/// Its name, and what prints its lines.
+type Promise = (&'static str, fn(&Sets));
 
 fn main() {
     let mut sets = Sets::new();
@@ -46,7 +48,7 @@ fn main() {
         None => println!("no data folder"),
     }
     sets.extend(breast_cancer().map(|parts| ("breast cancer", parts)));
-    let promises: [(&str, fn(&Sets)); 5] = [
+    let promises: [Promise; 5] = [
         ("constant", constant_columns),
         ("few-events", few_events),
         ("chosen", chosen),
