@@ -300,8 +300,8 @@ fn a_file_of_another_version_a_changed_one_and_none_are_refused() {
         assert_eq!(error.exit(), Exit::Usage);
         error.to_string()
     };
-    let newer = whole.replacen("\"version\":2", "\"version\":3", 1);
-    assert!(open(&newer).ends_with("found version 3, wanted 2"));
+    let newer = whole.replacen("\"version\":3", "\"version\":4", 1);
+    assert!(open(&newer).ends_with("found version 4, wanted 3"));
     let changed = whole.replacen("\"penalty\":", "\"penalty\":1", 1);
     assert!(open(&changed).contains("its digest is not that of what it holds"));
     assert!(open(&whole[..whole.len() / 2]).contains("its digest is not"));

@@ -104,6 +104,8 @@ pub const CLUSTERS_MAX: usize = 8;
 pub const CLUSTER_SAMPLES_MAX: usize = 50;
 /// Numbers by which a run may place a patient for clusters to be looked for: their products are released.
 pub const CLUSTER_COORDINATES_MAX: usize = 256;
+/// Columns of a regression with a common baseline, whose covariance each site receives.
+pub const COMMON_COLUMNS_MAX: usize = 128;
 /// Bins of a score.
 pub const SCORE_BINS_MAX: usize = 11;
 /// Kinds of message of one site.

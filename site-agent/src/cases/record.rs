@@ -17,6 +17,8 @@ use similarity::cohort::{Cohort, Outcome, Values};
 use similarity::compare::proximity::kernel::OutOfBag;
 use similarity::compare::{CompareError, Measure, Weighted};
 use similarity::learn::forest::InBag;
+use similarity::learn::regression::absolute::{CommonBaseline, Sureness};
+use similarity::learn::regression::exponential::HazardStep;
 use similarity::learn::regression::terms::{Term, TermKind, Terms};
 use similarity::learn::unpsl::Form;
 use similarity::uses::neighbours::NeighbourRule;
@@ -60,6 +62,29 @@ pub struct LearnedRegression {
     terms: Vec<RecordedTerm>,
     /// One a column of the terms, in its own unit.
     coefficients: Vec<f64>,
+    /// Of a baseline that all hospitals have in common.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    common: Option<RecordedBaseline>,
+}
+
+/// What makes the risk of any patient; see [`CommonBaseline`].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct RecordedBaseline {
+    steps: Vec<RecordedStep>,
+    coefficients: Vec<f64>,
+    references: Vec<f64>,
+    /// Row by row.
+    covariance: Vec<f64>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct RecordedStep {
+    from: f64,
+    until: f64,
+    hazard: f64,
+    bounds: [f64; 2],
+    variance: f64,
+    with: Vec<f64>,
 }
 
 /// One feature of a regression.
@@ -81,7 +106,11 @@ enum RecordedValues {
 
 impl LearnedRegression {
     /// Of these terms, with a coefficient for each of their columns.
-    pub(crate) fn new(terms: &Terms, coefficients: Vec<f64>) -> Self {
+    pub(crate) fn new(
+        terms: &Terms,
+        coefficients: Vec<f64>,
+        common: Option<&CommonBaseline>,
+    ) -> Self {
         let recorded = |term: &Term| RecordedTerm {
             name: term.name.clone(),
             values: match &term.kind {
@@ -99,7 +128,13 @@ impl LearnedRegression {
         Self {
             terms: terms.terms().iter().map(recorded).collect(),
             coefficients,
+            common: common.and_then(RecordedBaseline::of),
         }
+    }
+
+    /// What makes the risk of any patient, where all hospitals have one baseline.
+    pub(super) fn common(&self) -> Option<CommonBaseline> {
+        self.common.as_ref()?.made()
     }
 
     /// The distance that it weighs.
@@ -133,6 +168,53 @@ pub struct LearnedForest {
     trees: usize,
     /// Which trees have not seen each patient of the run: words of 64 bits in order of their bytes, in base 64.
     out_of_bag: String,
+}
+
+impl RecordedBaseline {
+    /// None where nobody knows how often its intervals hold.
+    fn of(common: &CommonBaseline) -> Option<Self> {
+        let step = |(one, sure): (&HazardStep, &Sureness)| RecordedStep {
+            from: one.from,
+            until: one.until,
+            hazard: one.hazard,
+            bounds: sure.bounds,
+            variance: sure.variance,
+            with: sure.with.clone(),
+        };
+        let steps = common.steps.iter().zip(&common.sureness);
+        (!common.sureness.is_empty()).then(|| Self {
+            steps: steps.map(step).collect(),
+            coefficients: common.coefficients.clone(),
+            references: common.references.clone(),
+            covariance: common.covariance.iter().copied().collect(),
+        })
+    }
+
+    /// None where shapes do not fit.
+    fn made(&self) -> Option<CommonBaseline> {
+        let columns = self.coefficients.len();
+        let sureness = |one: &RecordedStep| Sureness {
+            bounds: one.bounds,
+            variance: one.variance,
+            with: one.with.clone(),
+        };
+        let step = |one: &RecordedStep| HazardStep {
+            from: one.from,
+            until: one.until,
+            hazard: one.hazard,
+            cumulative: Some(sureness(one).interval()),
+        };
+        let fits = |numbers: &Vec<f64>| numbers.len() == columns;
+        let all_fit = fits(&self.references) && self.steps.iter().all(|one| fits(&one.with));
+        let covariance = Array2::from_shape_vec((columns, columns), self.covariance.clone());
+        Some(CommonBaseline {
+            covariance: covariance.ok().filter(|_| all_fit)?,
+            steps: self.steps.iter().map(step).collect(),
+            sureness: self.steps.iter().map(sureness).collect(),
+            coefficients: self.coefficients.clone(),
+            references: self.references.clone(),
+        })
+    }
 }
 
 impl LearnedForest {

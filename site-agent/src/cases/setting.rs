@@ -2,7 +2,7 @@
 
 use super::CasesError;
 use super::left::{self, Left};
-use super::record::{FOREST, Learned, LearnedMetric, PERSONAL, RECORD, Record};
+use super::record::{FOREST, Learned, LearnedMetric, LearnedRegression, PERSONAL, RECORD, Record};
 use super::shown::short;
 use super::survival::Presentation;
 use crate::cli::{By, Where};
@@ -36,6 +36,8 @@ pub(super) struct Setting {
     pub(super) fit: Option<Weighing>,
     /// The outcome, and when its survival is given.
     pub(super) presentation: Presentation,
+    /// The run's regression, where it makes the risk of any patient and what compares is a regression.
+    pub(super) common: Option<LearnedRegression>,
     /// What is to be known before the answer is believed.
     pub(super) remarks: Vec<String>,
     /// How a new patient's file is read.
@@ -94,6 +96,7 @@ impl Setting {
         Ok(Self {
             placed,
             presentation: Presentation::new(&job.cohort.outcome, cohort.outcome()),
+            common: common(record.learned, place.by),
             job,
             columns,
             cohort,
@@ -161,6 +164,16 @@ impl Setting {
             placed: self.comparison.place(&compared)?,
             columns,
         })
+    }
+}
+
+/// Of a run whose hospitals have one baseline, its regression.
+fn common(learned: Learned, by: By) -> Option<LearnedRegression> {
+    match (learned, by) {
+        (Learned::Regression(known), By::Run | By::Regression) => {
+            Some(known).filter(|known| known.common().is_some())
+        }
+        (Learned::Regression(_) | Learned::Metric(_) | Learned::Forest(_), _) => None,
     }
 }
 

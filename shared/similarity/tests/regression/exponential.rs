@@ -172,6 +172,7 @@ fn a_hazard_is_told_by_steps_of_enough_events() {
         from,
         until,
         hazard,
+        cumulative: None,
     };
     let alone = told(&[20, 25, 30, 40], &[1.0, 2.0, 3.0, 4.0]);
     assert_eq!(alone.len(), 4);

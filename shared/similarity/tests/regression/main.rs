@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // functions that tests share, and why a test is skipped
 
+mod absolute;
 mod bad_input;
 mod exponential;
 mod federated;

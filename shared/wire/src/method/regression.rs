@@ -9,11 +9,15 @@ use crate::generated::RegressionFamily as Family;
 use crate::generated::SelectionStop;
 use crate::generated::imputed_value;
 use crate::generated::regression_request::Request as Asked;
+use ndarray::Array2;
 use protocol::cohort::Value;
 use protocol::limits::{
-    FEATURES_MAX, LEVELS_MAX, REGRESSION_CELLS_MAX, REGRESSION_COLUMNS_MAX, SPLINE_MAX,
+    COMMON_COLUMNS_MAX, FEATURES_MAX, LEVELS_MAX, REGRESSION_CELLS_MAX, REGRESSION_COLUMNS_MAX,
+    SPLINE_MAX,
 };
-use protocol::message::regression::{Design, Evaluating, Finishing, Request};
+use protocol::message::regression::{
+    CommonBaseline, Design, Evaluating, Finishing, Request, Sureness as HazardSureness,
+};
 use protocol::method::regression::model::{
     self, Coefficient, Criterion, FeatureTest, HazardStep, Model, ProportionalityTest, Removed,
     Selection, Spline, Stopped, Sureness, Ties,
@@ -29,6 +33,7 @@ impl Travels for Request {
             Self::Test(asked) => Asked::Test(point_to_proto(&asked)),
             Self::Finish(asked) => Asked::Finish(pb::RegressionPoint {
                 weights: asked.weights.map_or_else(Vec::new, |one| one.to_vec()),
+                common: asked.common.map(|one| common_to_proto(&one)),
                 ..point_to_proto(&asked.point)
             }),
         });
@@ -45,10 +50,12 @@ impl Travels for Request {
             Asked::Test(asked) => Self::Test(point(asked)?),
             Asked::Finish(mut asked) => {
                 let weights = std::mem::take(&mut asked.weights);
+                let common = asked.common.take().map(common).transpose()?;
                 let point = point(asked)?;
                 let weights = numbers("weights", weights, point.at.len())?;
                 Self::Finish(Finishing {
                     weights: (!weights.is_empty()).then(|| Arc::new(weights)),
+                    common: common.map(Arc::new),
                     point,
                 })
             }
@@ -63,6 +70,7 @@ pub(super) fn point_to_proto(point: &Evaluating) -> pb::RegressionPoint {
         fold: point.design.fold,
         cells: point.design.cells.clone(),
         weights: Vec::new(),
+        common: None,
     }
 }
 
@@ -73,14 +81,60 @@ pub(super) fn point(found: pb::RegressionPoint) -> Result<Evaluating, WireError>
         fold,
         cells,
         weights,
+        common,
     } = found;
     at_most("weights", weights.len(), 0)?;
+    at_most("baselines", usize::from(common.is_some()), 0)?;
     at_most("rows", rows.len(), REGRESSION_COLUMNS_MAX)?;
     at_most("cells", cells.len(), REGRESSION_CELLS_MAX as usize)?;
     let most = REGRESSION_CELLS_MAX as usize + REGRESSION_COLUMNS_MAX;
     Ok(Evaluating {
         design: Arc::new(Design { cells, rows, fold }),
         at: Arc::new(numbers("coefficients", at, most)?),
+    })
+}
+
+fn common_to_proto(one: &CommonBaseline) -> pb::CommonBaseline {
+    let sureness = |one: &HazardSureness| pb::HazardSureness {
+        low: one.bounds[0],
+        high: one.bounds[1],
+        variance: one.variance,
+        with: one.with.clone(),
+    };
+    pb::CommonBaseline {
+        steps: one.steps.iter().copied().map(step_to_proto).collect(),
+        coefficients: one.coefficients.clone(),
+        references: one.references.clone(),
+        covariance: one.covariance.iter().copied().collect(),
+        sureness: one.sureness.iter().map(sureness).collect(),
+    }
+}
+
+fn common(found: pb::CommonBaseline) -> Result<CommonBaseline, WireError> {
+    at_most("steps", found.steps.len(), REGRESSION_CELLS_MAX as usize)?;
+    at_most("steps", found.sureness.len(), REGRESSION_CELLS_MAX as usize)?;
+    let columns = found.coefficients.len();
+    let squares = COMMON_COLUMNS_MAX * COMMON_COLUMNS_MAX;
+    let covariance = numbers("covariances", found.covariance, squares)?;
+    let size = if covariance.is_empty() { 0 } else { columns };
+    let sureness = |one: pb::HazardSureness| {
+        Ok(HazardSureness {
+            bounds: [finite("a hazard", one.low)?, finite("a hazard", one.high)?],
+            variance: finite("a variance", one.variance)?,
+            with: numbers("covariances", one.with, COMMON_COLUMNS_MAX)?,
+        })
+    };
+    Ok(CommonBaseline {
+        steps: each(found.steps, step)?,
+        coefficients: numbers("coefficients", found.coefficients, LEVELS_MAX)?,
+        references: numbers("references", found.references, LEVELS_MAX)?,
+        covariance: Array2::from_shape_vec((size, size), covariance).map_err(|_| {
+            WireError::Unexpected {
+                found: "covariances of another number of columns".to_owned(),
+                wanted: "a square".to_owned(),
+            }
+        })?,
+        sureness: each(found.sureness, sureness)?,
     })
 }
 
@@ -221,6 +275,8 @@ fn step_to_proto(one: HazardStep) -> pb::HazardStep {
         from: one.from,
         until: one.until,
         hazard: one.hazard,
+        low: one.cumulative.map(|[low, _]| low),
+        high: one.cumulative.map(|[_, high]| high),
     }
 }
 
@@ -229,6 +285,9 @@ fn step(found: pb::HazardStep) -> Result<HazardStep, WireError> {
         from: finite("a time", found.from)?,
         until: finite("a time", found.until)?,
         hazard: finite("a hazard", found.hazard)?,
+        cumulative: finite_if_any("a hazard", found.low)?
+            .zip(finite_if_any("a hazard", found.high)?)
+            .map(|(low, high)| [low, high]),
     })
 }
 

@@ -129,7 +129,10 @@ metric_parts = [
     f.Part(features=u.FeaturesChunk(features=[u.FeatureResult(name="cp=4", mean=0.5, scale=2, missing_share=0.0625)])),
     f.Part(dropped=u.DroppedChunk(names=["fbs=1"]))]
 point = r.RegressionPoint(rows=[0, 2], at=[0.5, -0.25])
-weighing = r.RegressionPoint(weights=[0.375, -0.125], **{field.name: value for field, value in point.ListFields()})
+step = r.HazardStep(until=500, hazard=0.0625, low=0.25, high=0.75)
+common = r.CommonBaseline(steps=[step], coefficients=[0.5, -0.25], references=[53.5, 0], covariance=[0.5, 0.25, 0.25, 0.75],
+    sureness=[r.HazardSureness(low=0.375, high=0.5, variance=0.125, **{"with": [0, -0.5]})])
+weighing = r.RegressionPoint(weights=[0.375, -0.125], common=common, **{field.name: value for field, value in point.ListFields()})
 of_regression = dict(
     patients=600, events=120, log_likelihood=-700.5, null_log_likelihood=-750.25, aic=1405, coefficients=[
         r.RegressionCoefficient(name="age", value=0.5, step=9, reference=53.5, weight=0.375, sureness=r.Sureness(standard_error=0.25, low=0.125, high=0.875, p=0.0625)),
@@ -140,7 +143,7 @@ of_regression = dict(
     splines=[r.RegressionSpline(feature="age", knots=[40, 55, 70.5])],
     imputed=[r.ImputedValue(number=54.5), r.ImputedValue(level=2)], selection=r.RegressionSelection(
         wald_p=0.0625, removed=[r.RemovedFeature(feature="cp", degrees=3, value=0.75)], fits=2, stopped=1))
-common_baseline = r.RegressionModel(family=5, cells=2, baseline=[r.HazardStep(until=500, hazard=0.0625)], **of_regression)
+common_baseline = r.RegressionModel(family=5, cells=2, baseline=[step], **of_regression)
 few = n.Alike(patients=12.5, border=0.75, classes=[-1, 13.5], class_variances=[0.5, 0.5], sums=[250.5], sum_variances=[16])
 many = n.Alike(patients=340, border=0, classes=[40, 300], class_variances=[2, 2], sums=[-0.5], sum_variances=[32])
 fared = [many, few]

@@ -1,11 +1,16 @@
 //! The chance of an event by a time: from the scores of patients who were held out, and what happened to them.
 
 use super::super::CasesError;
+use super::super::record::LearnedRegression;
 use super::super::shown::{IntervalEntry, in_unit, percent, table};
 use super::super::survival::Presentation;
+use ndarray::Array2;
+use protocol::job::Job;
 use report::{Part, Table};
 use serde::Serialize;
-use similarity::cohort::Outcome;
+use similarity::cohort::{Column, Outcome, take_logarithms};
+use similarity::compare::CompareError;
+use similarity::learn::regression::absolute::CommonBaseline;
 use similarity::uses::cases::Interval;
 use similarity::uses::prediction::CrossFitted;
 use similarity::uses::prediction::risk::{EVENTS_MIN, Risk, calibration, held_out_chances};
@@ -14,16 +19,33 @@ use similarity::uses::prediction::risk::{EVENTS_MIN, Risk, calibration, held_out
 const THIRDS: [&str; 3] = ["lowest", "middle", "highest"];
 
 /// What an interval is of, and how often it holds (`tests/reference/survival/chances.txt`).
-pub(super) const MEANING: &str = "a chance and its interval are of all patients with such a score, who differ: on made-up patients the interval \
+const MEANING: &str = "a chance and its interval are of all patients with such a score, who differ: on made-up patients the interval \
     held their true share in 95 % of draws";
 
-/// What makes a chance of a predicted time.
+/// The same by the baseline of all hospitals (`tests/reference/survival/risks.txt`).
+const MEANING_COMMON: &str = "a chance and its interval are by the run's regression and the baseline that all hospitals have in common, where \
+    hazards are proportional; the regression has seen the outcomes of these patients";
+
+/// What makes a chance.
 pub(super) struct Chances {
-    pub(super) risk: Risk,
-    /// Whether scores are of logarithms.
-    pub(super) is_logarithm: bool,
+    pub(super) basis: Basis,
     /// The outcome, and the times that are wanted.
     pub(super) presentation: Presentation,
+}
+
+/// What a chance is of.
+pub(super) enum Basis {
+    /// A predicted time, by what happened to this hospital's patients.
+    Hospital {
+        risk: Risk,
+        /// Whether scores are of logarithms.
+        is_logarithm: bool,
+    },
+    /// A patient's columns, by the run's regression and the baseline of all hospitals.
+    Common {
+        learned: LearnedRegression,
+        baseline: Box<CommonBaseline>,
+    },
 }
 
 /// A chance by a time.
@@ -52,6 +74,38 @@ pub(super) struct HeldChances {
 }
 
 impl Chances {
+    /// By the baseline of all hospitals.
+    pub(super) fn common(learned: LearnedRegression, presentation: Presentation) -> Option<Self> {
+        let baseline = Box::new(learned.common()?);
+        Some(Self {
+            basis: Basis::Common { learned, baseline },
+            presentation,
+        })
+    }
+
+    /// What its intervals are of.
+    pub(super) fn meaning(&self) -> &'static str {
+        match self.basis {
+            Basis::Hospital { .. } => MEANING,
+            Basis::Common { .. } => MEANING_COMMON,
+        }
+    }
+
+    /// The columns of new patients, where chances are of them.
+    pub(super) fn columns(
+        &self,
+        columns: &[Column],
+        job: &Job,
+    ) -> Result<Option<Array2<f64>>, CasesError> {
+        let Basis::Common { learned, .. } = &self.basis else {
+            return Ok(None);
+        };
+        let mut columns = columns.to_vec();
+        take_logarithms(&mut columns, &job.cohort.logarithms())?;
+        let matrix = learned.terms().matrix(&columns);
+        Ok(Some(matrix.map_err(CompareError::from)?))
+    }
+
     /// From the patients who were held out; none of another outcome, or where all are alike.
     pub(super) fn of(crossed: &CrossFitted, presentation: Presentation) -> Option<Self> {
         let Outcome::Survival { time, event } = &crossed.outcome else {
@@ -60,15 +114,22 @@ impl Chances {
         let is_logarithm = time.iter().all(|time| *time > 0.0);
         let scores = crossed.forecast.scores(is_logarithm)?;
         Some(Self {
-            risk: Risk::of(&scores, time, event)?,
-            is_logarithm,
+            basis: Basis::Hospital {
+                risk: Risk::of(&scores, time, event)?,
+                is_logarithm,
+            },
             presentation,
         })
     }
 
     /// By the times `at`, where there are some; else by those of the study or the cohort that have a chance. What has none is said.
     pub(super) fn at(&mut self, at: &[f64]) -> Result<Option<String>, CasesError> {
-        let (first, last) = (self.risk.first(), self.risk.last);
+        let (first, last) = match &self.basis {
+            Basis::Hospital { risk, .. } => (risk.first(), risk.last),
+            Basis::Common { baseline, .. } => {
+                (0.0, baseline.steps.last().map_or(-1.0, |step| step.until))
+            }
+        };
         if first > last {
             self.presentation.times.clear();
             let said = format!(
@@ -104,14 +165,27 @@ impl Chances {
         Ok(None)
     }
 
-    /// Of a patient with this predicted time.
-    pub(super) fn of_patient(&self, predicted: f64) -> Vec<ByTime> {
-        let score = match self.is_logarithm {
-            true => -predicted.ln(),
-            false => -predicted,
-        };
-        let by = |time: &f64| {
-            let chance: Interval = self.risk.by(score, *time)?;
+    /// Of a patient with this predicted time, or these columns.
+    pub(super) fn of_patient(&self, predicted: f64, columns: &[f64]) -> Vec<ByTime> {
+        let by = |time: &f64| -> Option<ByTime> {
+            let chance = match &self.basis {
+                Basis::Hospital { risk, is_logarithm } => {
+                    let score = match is_logarithm {
+                        true => -predicted.ln(),
+                        false => -predicted,
+                    };
+                    risk.by(score, *time)?
+                }
+                Basis::Common { baseline, .. } => {
+                    let found = baseline.risk(columns, *time)?;
+                    let [low, high] = found.interval?;
+                    Interval {
+                        value: found.value,
+                        low,
+                        high,
+                    }
+                }
+            };
             Some(ByTime {
                 time: *time,
                 chance: chance.into(),
@@ -138,10 +212,13 @@ impl Chances {
         }
     }
 
-    /// The chances of the patients who were held out, each by the other folds.
+    /// The chances of the patients who were held out, each by the other folds; nobody was held out of the run's regression.
     pub(super) fn held_out(&self, crossed: &CrossFitted) -> Vec<HeldChances> {
+        let Basis::Hospital { is_logarithm, .. } = &self.basis else {
+            return Vec::new();
+        };
         let (Outcome::Survival { time, event }, Some(scores)) =
-            (&crossed.outcome, crossed.forecast.scores(self.is_logarithm))
+            (&crossed.outcome, crossed.forecast.scores(*is_logarithm))
         else {
             return Vec::new();
         };

@@ -131,7 +131,7 @@ fn by_run(arguments: &Predict) -> Result<String, CasesError> {
     remarks.extend(model.at(&arguments.at)?);
     let by_time = match (&model.chances, &crossed) {
         (Some(chances), Some(crossed)) => {
-            remarks.push(chances::MEANING.to_owned());
+            remarks.push(chances.meaning().to_owned());
             chances.held_out(crossed)
         }
         _ => Vec::new(),

@@ -177,9 +177,11 @@ impl Model {
             outcome: outcome.select(&machine.supports),
             patients: everybody.len(),
             by: arguments.by,
-            chances: crossed
-                .as_ref()
-                .and_then(|crossed| Chances::of(crossed, setting.presentation)),
+            chances: match (setting.common, &crossed) {
+                (Some(common), Some(_)) => Chances::common(common, setting.presentation),
+                (None, Some(crossed)) => Chances::of(crossed, setting.presentation),
+                (_, None) => None,
+            },
             said: Vec::new(),
             job: setting.job,
             comparison: setting.comparison,
@@ -239,9 +241,14 @@ impl Model {
     pub(super) fn predict(&self, asked: &Asked, k: usize) -> Result<Vec<OneNew>, CasesError> {
         let kernel = self.kernel()?;
         let forecast = self.machine.forecast(&kernel, &asked.placed)?;
+        let columns = match &self.chances {
+            Some(chances) => chances.columns(&asked.columns, &self.job)?,
+            None => None,
+        };
         let each = asked.names.iter().enumerate();
         each.map(|(query, name)| {
-            let mut one = self.row(&forecast, query, name);
+            let columns = columns.as_ref().map(|all| all.row(query).to_vec());
+            let mut one = self.row((&forecast, &columns.unwrap_or_default()), query, name);
             let shares = self.machine.shares(&kernel, &asked.placed, query)?;
             let (output, sign) = match &forecast {
                 Forecast::Classes(chances) if chances.ncols() == 2 => {
@@ -271,7 +278,7 @@ impl Model {
         .collect()
     }
 
-    fn row(&self, forecast: &Forecast, query: usize, name: &str) -> OneNew {
+    fn row(&self, (forecast, columns): (&Forecast, &[f64]), query: usize, name: &str) -> OneNew {
         let mut one = OneNew {
             patient: name.to_owned(),
             predicted: String::new(),
@@ -308,7 +315,7 @@ impl Model {
             }
             Forecast::Times(times) => {
                 if let Some(chances) = &self.chances {
-                    one.by_time = chances.of_patient(times[query]);
+                    one.by_time = chances.of_patient(times[query], columns);
                     one.predicted = chances.sentence(&one.by_time);
                 } else {
                     let event = self.job.cohort.outcome.event_label();

@@ -40,7 +40,7 @@ use std::path::Path;
 /// What the first line says.
 const FORMAT: &str = "kindred prediction";
 /// The version that is written and read.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 #[derive(Serialize, Deserialize)]
 struct Head {

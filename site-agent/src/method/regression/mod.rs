@@ -219,7 +219,11 @@ impl Regressor {
         let record = Record::new(
             &site.job,
             &site.cohort,
-            Learned::Regression(LearnedRegression::new(&terms, own.clone())),
+            Learned::Regression(LearnedRegression::new(
+                &terms,
+                own.clone(),
+                finishing.common.as_deref(),
+            )),
         );
         let near = near(terms, own, site, neighbours)?;
         let by_neighbours =

@@ -1,19 +1,20 @@
 //! The fits of a run by sums over the sites: which features are fitted, where all sites evaluate, and what is found.
 
 use super::attempt::Attempt;
-use super::judging;
 use super::message::{Answer, Finishing, Request, Sums};
 use super::model::{Model, Selection, Stopped};
 use super::settings::RegressionSettings;
+use super::{common, judging};
 use crate::checks::{ROUNDING, fault, unexpected};
 use crate::cohort::CohortSpecification;
 use crate::exchange::{Asking, Closed, Course, Stage, Turn};
 use crate::failure::{Code, Failure};
-use crate::limits::{CELL_PATIENTS_MIN, REGRESSION_COLUMNS_MAX};
+use crate::limits::REGRESSION_COLUMNS_MAX;
 use crate::message;
 use crate::stage::preparing::Prepared;
 use similarity::cohort::standardise::{Feature, Standardisation};
-use similarity::learn::regression::exponential::{Cells, HazardStep, ends};
+use similarity::learn::regression::absolute::CommonBaseline;
+use similarity::learn::regression::exponential::{Cells, ends};
 use similarity::learn::regression::hazards::proportionality;
 use similarity::learn::regression::newton::Wanted;
 use similarity::learn::regression::rows::Rows;
@@ -230,18 +231,15 @@ impl Fitting {
         horizon.is_finite().then(|| ends(horizon, cells))
     }
 
-    /// The hazard of a patient of zeros, by steps of as many events as may be published.
-    fn baseline(&self, fit: &Fit) -> Vec<HazardStep> {
-        let at_least = if self.settings.is_alone {
-            1
-        } else {
-            CELL_PATIENTS_MIN
-        };
-        let cells = self.cells.as_ref();
-        let found = cells.and_then(|cells| Some((cells, self.ends(cells)?)));
-        found.map_or_else(Vec::new, |(cells, ends)| {
-            cells.joined(&ends, &fit.hazards, at_least)
-        })
+    /// What makes the risk of any patient; none without a common baseline.
+    fn common(&self, fit: &Fit) -> Option<CommonBaseline> {
+        let cells = self.cells.as_ref()?;
+        let ends = self.ends(cells)?;
+        Some(common::of(
+            (cells, &ends),
+            fit,
+            (&self.settings, &self.cohort),
+        ))
     }
 
     /// Whether another evaluation may be asked for.
@@ -316,7 +314,11 @@ impl Fitting {
             let leading = fit.model.leading();
             model.proportionality = proportionality(sums, leading, &fit.terms, &fit.places());
         }
-        model.baseline = self.baseline(fit);
+        let common = self.common(fit);
+        model.baseline = common
+            .iter()
+            .flat_map(|common| common.steps.clone())
+            .collect();
         let all: Vec<usize> = (0..self.sources.features.len()).collect();
         model.impute(&self.sources.rows(&all).terms);
         if let Some(criterion) = self.settings.selection {
@@ -341,6 +343,7 @@ impl Fitting {
             finishing: Finishing {
                 point: self.attempt.best(),
                 weights: weights.map(|weights| Arc::new(weights.to_vec())),
+                common: common.map(Arc::new),
             },
         }
     }

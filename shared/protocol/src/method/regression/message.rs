@@ -5,6 +5,7 @@ use crate::method::room::{MethodAnswer, Question};
 use ndarray::Array2;
 use privacy::sums::{Number, Summand};
 use privacy::{Content, Disclosure};
+pub use similarity::learn::regression::absolute::{CommonBaseline, Sureness};
 pub use similarity::learn::regression::sums::Sums;
 use std::sync::Arc;
 
@@ -37,6 +38,8 @@ pub struct Finishing {
     pub point: Evaluating,
     /// The coefficients that weigh a distance, as many; none where they are those of the fit.
     pub weights: Option<Arc<Vec<f64>>>,
+    /// What makes the risk of any patient; none but of a common baseline.
+    pub common: Option<Arc<CommonBaseline>>,
 }
 
 /// What is fitted.

@@ -1,6 +1,7 @@
 //! Linear, logistic and Cox regression of the patients of all sites, from sums.
 
 mod attempt;
+mod common;
 pub(crate) mod coordinator;
 pub(crate) mod fitting;
 mod judging;

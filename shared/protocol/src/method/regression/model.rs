@@ -8,6 +8,7 @@ use crate::method::room::{MethodModel, Placing};
 use crate::method::{Unplaced, placed};
 use similarity::cohort::spline::curve;
 use similarity::judge::paired::holm;
+pub use similarity::learn::regression::absolute::{Risk, risk_of_reference};
 pub use similarity::learn::regression::exponential::HazardStep;
 pub use similarity::learn::regression::hazards::ProportionalityTest;
 use similarity::learn::regression::selection;

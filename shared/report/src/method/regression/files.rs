@@ -7,7 +7,7 @@ use crate::method::File;
 use protocol::cohort::OutcomeSpecification;
 use protocol::job::Job;
 use protocol::method::regression::model::{
-    Coefficient, Criterion, Family, Model, Selection, Sureness, Ties,
+    Coefficient, Criterion, Family, Model, Risk, Selection, Sureness, Ties,
 };
 use serde::Serialize;
 use std::io;
@@ -127,6 +127,11 @@ pub(super) struct RegressionFile<'m> {
 struct RiskEntry {
     time: f64,
     risk: f64,
+    /// The ends of its interval of 95 %.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    low: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    high: Option<f64>,
 }
 
 /// A column of the design. Nothing is published of a coefficient whose error is unknown.
@@ -273,10 +278,7 @@ pub(super) fn entry<'m>(model: &'m Model, job: &'m Job) -> Option<RegressionFile
             .collect(),
         proportional_hazards: hazard_tests(model),
         baseline_hazards: baseline_hazards(model),
-        risks: risks(job, model)
-            .into_iter()
-            .map(|(time, risk)| RiskEntry { time, risk })
-            .collect(),
+        risks: risk_entries(job, model),
         features: model
             .features
             .iter()
@@ -308,6 +310,16 @@ fn hazard_tests(model: &Model) -> Vec<HazardTestEntry<'_>> {
         p: test.p,
     });
     tests.collect()
+}
+
+fn risk_entries(job: &Job, model: &Model) -> Vec<RiskEntry> {
+    let entry = |(time, risk): (f64, Risk)| RiskEntry {
+        time,
+        risk: risk.value,
+        low: risk.interval.map(|[low, _]| low),
+        high: risk.interval.map(|[_, high]| high),
+    };
+    risks(job, model).into_iter().map(entry).collect()
 }
 
 fn baseline_hazards(model: &Model) -> Vec<HazardEntry> {

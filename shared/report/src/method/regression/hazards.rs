@@ -6,7 +6,9 @@ use crate::outcome::{rate_in_words, units_of};
 use crate::words::{self, listed, of_hundred, probability};
 use maud::{Markup, html};
 use protocol::job::Job;
-use protocol::method::regression::model::{Coefficient, Family, HazardStep, Model, Ties};
+use protocol::method::regression::model::{
+    Coefficient, Family, Model, Risk, Ties, risk_of_reference,
+};
 
 /// What to do where effects change with time.
 const TO_DO: &str =
@@ -22,22 +24,12 @@ fn times(job: &Job) -> Vec<f64> {
 
 /// The risk of an event by each of these times, of a patient whose numbers are means and whose levels are the first, by the baseline that is
 /// published; nothing without one.
-pub(super) fn risks(job: &Job, model: &Model) -> Vec<(f64, f64)> {
-    let Some(end) = model.baseline.last().map(|step| step.until) else {
-        return Vec::new();
-    };
+pub(super) fn risks(job: &Job, model: &Model) -> Vec<(f64, Risk)> {
     let is_level = |one: &Coefficient| is_binary(job, &one.name);
     let known = model.coefficients.iter().filter(|one| !is_level(one));
     let predictor: f64 = known.map(|one| one.value * one.reference).sum();
-    let hazard = |time: f64| -> f64 {
-        let steps = model.baseline.iter();
-        let of_step = |step: &HazardStep| step.hazard * (step.until.min(time) - step.from).max(0.0);
-        steps.map(of_step).sum()
-    };
-    let times = times(job).into_iter().filter(|time| *time <= end);
-    times
-        .map(|time| (time, -(-hazard(time) * predictor.exp()).exp_m1()))
-        .collect()
+    let by = |time| Some((time, risk_of_reference(&model.baseline, predictor, time)?));
+    times(job).into_iter().filter_map(by).collect()
 }
 
 /// The risks, each in a row.
@@ -45,18 +37,37 @@ fn risk_table(job: &Job, model: &Model) -> Markup {
     let outcome = &job.cohort.outcome;
     let risks = risks(job, model);
     let by = format!("by ({})", outcome.unit_in_words());
+    let has_intervals = risks.iter().any(|(_, risk)| risk.interval.is_some());
     html! {
         @if !risks.is_empty() {
             h2 { "Risk by time" }
             table {
-                thead { tr { th scope="col" { (by) } th scope="col" { (outcome.event_label()) } } }
-                @for (time, risk) in risks {
-                    tr { td data-label=(by) { (words::figure(time)) } td data-label="risk" { (of_hundred(risk)) } }
+                thead { tr {
+                    th scope="col" { (by) } th scope="col" { (outcome.event_label()) }
+                    @if has_intervals { th scope="col" { "95 % CI" } }
+                } }
+                @for (time, risk) in &risks {
+                    tr {
+                        td data-label=(by) { (words::figure(*time)) } td data-label="risk" { (of_hundred(risk.value)) }
+                        @if has_intervals {
+                            td data-label="95 % CI" {
+                                @match risk.interval {
+                                    Some([low, high]) => { (of_hundred(low)) " to " (of_hundred(high)) }
+                                    None => "unknown",
+                                }
+                            }
+                        }
+                    }
                 }
             }
             p.note {
-                "Of a patient whose numbers are the means of all patients and whose levels are the first. It has no interval: counts of events by \
-                 time are not published. Each hospital's predictions.csv has the risk of its own patients."
+                "Of a patient whose numbers are the means of all patients and whose levels are the first. "
+                @if has_intervals {
+                    "Intervals hold whatever the hazard does within a cell; they are narrowest at the end of a step of the table below. "
+                } @else {
+                    "It has no interval: coverage is known of fits that converged, without a ridge and a selection, alone. "
+                }
+                "Each hospital's predictions.csv has the risk of its own patients."
             }
         }
     }
@@ -179,7 +190,7 @@ fn proportionality(job: &Job, model: &Model) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::method::regression::model::ProportionalityTest;
+    use protocol::method::regression::model::{HazardStep, ProportionalityTest};
 
     const JOB: &str = "name = 'a'\nmethod = 'regression'\nsites = ['north', 'south', 'east']\n[outcome]\ncolumn = 'days'\n\
         kind = 'survival'\nevent = 'e'\nunit = 'days'\nhorizon = 400\nhorizons = [100, 400]\n\
@@ -195,10 +206,11 @@ mod tests {
             sureness: None,
             weight: None,
         };
-        let step = |from, until, hazard| HazardStep {
+        let step = |from, until, hazard, cumulative| HazardStep {
             from,
             until,
             hazard,
+            cumulative,
         };
         Model {
             family: Family::Exponential { cells: 2 },
@@ -219,7 +231,10 @@ mod tests {
             evaluations: 5,
             evaluations_max: 12,
             proportionality: Vec::new(),
-            baseline: vec![step(0.0, 200.0, 1e-3), step(200.0, 400.0, 5e-4)],
+            baseline: vec![
+                step(0.0, 200.0, 1e-3, Some([0.4, 0.7])),
+                step(200.0, 400.0, 5e-4, Some([0.6, 1.2])),
+            ],
             splines: Vec::new(),
             imputed: Vec::new(),
             selection: None,
@@ -267,7 +282,14 @@ mod tests {
         let wanted = [100.0 * 1e-3, 200.0 * 1e-3 + 200.0 * 5e-4];
         for ((_, found), hazard) in found.iter().zip(wanted) {
             let wanted = 1.0 - (-hazard * 1.0_f64.exp()).exp();
-            assert!((found - wanted).abs() < 1e-12, "{found} {wanted}");
+            assert!((found.value - wanted).abs() < 1e-12, "{found:?} {wanted}");
+        }
+        // From the beginning of a step to its end, and at its end alone.
+        for ((_, found), wanted) in found.iter().zip([[0.0, 0.7], [0.6, 1.2]]) {
+            let ends = found.interval.unwrap();
+            for (found, hazard) in ends.iter().zip(wanted) {
+                assert!((found - (1.0 - f64::exp(-hazard))).abs() < 1e-12);
+            }
         }
         assert_eq!(found.len(), 2);
         let without = Model {

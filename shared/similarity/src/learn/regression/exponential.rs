@@ -261,6 +261,7 @@ impl Cells {
                     from: begin,
                     until: *end,
                     hazard: cumulative / (end - begin),
+                    cumulative: None,
                 });
                 (events, cumulative, begin) = (0, 0.0, *end);
             }
@@ -284,6 +285,9 @@ pub struct HazardStep {
     pub until: f64,
     /// Events a unit of time.
     pub hazard: f64,
+    /// The interval of 95 % of the cumulative hazard at its end, of a patient whose numbers are means and whose levels are the first; none
+    /// where nobody knows how often it holds.
+    pub cumulative: Option<[f64; 2]>,
 }
 
 impl std::fmt::Debug for Exposure {

@@ -23,6 +23,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod absolute;
 pub mod cox;
 pub mod exponential;
 mod factor;

@@ -2,6 +2,7 @@
 
 use crate::generated as pb;
 use crate::tests::{ask, left, requests_are_golden, result_is_golden};
+use ndarray::array;
 use prost::Message;
 use protocol::cohort::Value;
 use protocol::message::Request;
@@ -37,16 +38,37 @@ fn point_of_cells() -> regression::Evaluating {
     }
 }
 
+fn step() -> HazardStep {
+    HazardStep {
+        from: 0.0,
+        until: 500.0,
+        hazard: 0.0625,
+        cumulative: Some([0.25, 0.75]),
+    }
+}
+
 fn finishing() -> regression::Finishing {
     regression::Finishing {
         point: point(),
         weights: None,
+        common: None,
     }
 }
 
 fn weighing() -> regression::Finishing {
     regression::Finishing {
         weights: Some(Arc::new(vec![0.375, -0.125])),
+        common: Some(Arc::new(regression::CommonBaseline {
+            steps: vec![step()],
+            coefficients: vec![0.5, -0.25],
+            references: vec![53.5, 0.0],
+            covariance: array![[0.5, 0.25], [0.25, 0.75]],
+            sureness: vec![regression::Sureness {
+                bounds: [0.375, 0.5],
+                variance: 0.125,
+                with: vec![0.0, -0.5],
+            }],
+        })),
         ..finishing()
     }
 }
@@ -122,11 +144,7 @@ fn model() -> model::Model {
 fn model_of_cells() -> model::Model {
     model::Model {
         family: Family::Exponential { cells: 2 },
-        baseline: vec![HazardStep {
-            from: 0.0,
-            until: 500.0,
-            hazard: 0.0625,
-        }],
+        baseline: vec![step()],
         ..model()
     }
 }
@@ -169,6 +187,7 @@ fn what_no_regression_says_is_refused_with_what_was_wrong() {
             fold: None,
             cells: Vec::new(),
             weights: Vec::new(),
+            common: None,
         };
         change(&mut asked);
         let request = pb::RegressionRequest {

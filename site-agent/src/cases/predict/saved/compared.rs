@@ -82,7 +82,7 @@ impl Compared {
             }
             Comparison::Weighted(weighted) => {
                 let coefficients = weighted.coefficients().to_vec();
-                let known = LearnedRegression::new(weighted.terms(), coefficients);
+                let known = LearnedRegression::new(weighted.terms(), coefficients, None);
                 match weighted.is_anchored() {
                     true => Self::Anchored(known),
                     false => Self::Regression(known),

@@ -1,7 +1,8 @@
 //! What makes chances of predicted times, in the file.
 
+use super::super::super::record::LearnedRegression;
 use super::super::super::survival::Presentation;
-use super::super::chances::Chances;
+use super::super::chances::{Basis, Chances};
 use super::numbers::Matrix;
 use ndarray::Array2;
 use protocol::job::Job;
@@ -13,6 +14,19 @@ const WIDTH: usize = 5;
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct SavedChances {
+    basis: SavedBasis,
+    times: Vec<f64>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum SavedBasis {
+    Hospital(SavedRisk),
+    Common(LearnedRegression),
+}
+
+#[derive(Serialize, Deserialize)]
+struct SavedRisk {
     scale: [f64; 2],
     ends: [f64; 2],
     slope: f64,
@@ -21,12 +35,40 @@ pub(super) struct SavedChances {
     steps: Matrix,
     last: f64,
     is_logarithm: bool,
-    times: Vec<f64>,
 }
 
 impl SavedChances {
-    #[allow(clippy::cast_precision_loss)] // counts of patients are far below 2^52
     pub(super) fn of(chances: &Chances) -> Self {
+        Self {
+            basis: match &chances.basis {
+                Basis::Hospital { risk, is_logarithm } => {
+                    SavedBasis::Hospital(SavedRisk::of(risk, *is_logarithm))
+                }
+                Basis::Common { learned, .. } => SavedBasis::Common(learned.clone()),
+            },
+            times: chances.presentation.times.clone(),
+        }
+    }
+
+    /// None where shapes do not fit.
+    pub(super) fn made(self, job: &Job) -> Option<Chances> {
+        let presentation = Presentation {
+            specification: job.cohort.outcome.clone(),
+            times: self.times,
+        };
+        match self.basis {
+            SavedBasis::Hospital(risk) => Some(Chances {
+                basis: risk.made()?,
+                presentation,
+            }),
+            SavedBasis::Common(learned) => Chances::common(learned, presentation),
+        }
+    }
+}
+
+impl SavedRisk {
+    #[allow(clippy::cast_precision_loss)] // counts of patients are far below 2^52
+    fn of(risk: &Risk, is_logarithm: bool) -> Self {
         let Risk {
             scale,
             ends,
@@ -34,7 +76,7 @@ impl SavedChances {
             variance,
             steps,
             last,
-        } = &chances.risk;
+        } = risk;
         let number = |(row, column): (usize, usize)| {
             let step = steps[row];
             let numbers = [
@@ -53,14 +95,12 @@ impl SavedChances {
             variance: *variance,
             steps: Matrix::of(&Array2::from_shape_fn((steps.len(), WIDTH), number)),
             last: *last,
-            is_logarithm: chances.is_logarithm,
-            times: chances.presentation.times.clone(),
+            is_logarithm,
         }
     }
 
-    /// None where shapes do not fit.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // counts of events
-    pub(super) fn made(self, job: &Job) -> Option<Chances> {
+    fn made(self) -> Option<Basis> {
         let steps = self.steps.matrix()?;
         (steps.ncols() == WIDTH).then_some(())?;
         let step = |row: ndarray::ArrayView1<'_, f64>| Step {
@@ -70,7 +110,7 @@ impl SavedChances {
             mean: row[3],
             square: row[4],
         };
-        Some(Chances {
+        Some(Basis::Hospital {
             risk: Risk {
                 scale: self.scale,
                 ends: self.ends,
@@ -80,10 +120,6 @@ impl SavedChances {
                 last: self.last,
             },
             is_logarithm: self.is_logarithm,
-            presentation: Presentation {
-                specification: job.cohort.outcome.clone(),
-                times: self.times,
-            },
         })
     }
 }
