@@ -10,6 +10,19 @@ use privacy::{Content, Errors, Table};
 /// The kind of message that carries it.
 pub(crate) const ASSESSMENT: &str = "assessment";
 
+/// Fine bins of a score as few as are published; those of votes as they are.
+#[must_use]
+pub fn in_few_bins(scores: &[Vec<u64>]) -> Vec<Vec<u64>> {
+    let few = |row: &Vec<u64>| match row.len() {
+        SUMMED_BINS => row
+            .chunks(SUMMED_BINS / SHARE_BINS)
+            .map(|bins| bins.iter().sum())
+            .collect(),
+        _ => row.clone(),
+    };
+    scores.iter().map(few).collect()
+}
+
 /// The rule of an evaluation that counts pairs of patients: similar is the positive class.
 pub const PAIRS_RULE: &str = "pairs";
 /// The rule of nearest neighbours by the learned distance.
@@ -24,8 +37,10 @@ pub const VOTES_MAX: u32 = 10;
 /// Judged pairs of held-out patients of each kind at least: of fewer a rounded area under the curve says little.
 pub const HELD_OUT_PAIRS_MIN: u64 = 3 * PUBLISHED_PATIENTS;
 
-/// Bins of a score that is a share.
+/// Bins of a score that is a share, as they are published, and of pairs.
 pub const SHARE_BINS: usize = 10;
+/// The same as sites sum them: only figures are made of so fine ones.
+pub const SUMMED_BINS: usize = 100;
 
 /// Bins of a score that is the votes of so many neighbours: one for each number of votes, or those of a share where they are
 /// many.
@@ -33,7 +48,7 @@ pub const SHARE_BINS: usize = 10;
 pub fn score_bins(neighbours: u32) -> usize {
     match neighbours {
         1..=VOTES_MAX => neighbours as usize + 1,
-        _ => SHARE_BINS,
+        _ => SUMMED_BINS,
     }
 }
 
@@ -236,7 +251,7 @@ impl EvaluationCounts {
 }
 
 impl Assessment {
-    /// Errors and tables over nobody by rules with their numbers of neighbours; the score of a rule without neighbours is a share.
+    /// Errors and tables over nobody by rules with their numbers of neighbours; a rule without neighbours gives shares.
     pub(crate) fn of_nobody(kind: &OutcomeKind, rules: &[(&str, u32)]) -> Self {
         let classes = kind.classes().len();
         let errors = |(rule, neighbours): &(&str, u32)| RuleErrors {
@@ -251,8 +266,11 @@ impl Assessment {
         let table = |(rule, neighbours): &(&str, u32)| {
             let confusion = vec![vec![0; classes]; classes];
             let has_scores = classes == 2 && *neighbours == 0;
-            let scores = has_scores.then(|| vec![vec![0; SHARE_BINS]; classes]);
-            EvaluationCounts::new(rule, *neighbours, Some(confusion), scores)
+            let scores = has_scores.then(|| vec![vec![0; SUMMED_BINS]; classes]);
+            EvaluationCounts {
+                loss: (*neighbours == 0).then_some(0.0),
+                ..EvaluationCounts::new(rule, *neighbours, Some(confusion), scores)
+            }
         };
         Self {
             errors: rules.iter().map(errors).collect(),

@@ -107,7 +107,7 @@ pub const CLUSTER_COORDINATES_MAX: usize = 256;
 /// Columns of a regression with a common baseline, whose covariance each site receives.
 pub const COMMON_COLUMNS_MAX: usize = 128;
 /// Bins of a score.
-pub const SCORE_BINS_MAX: usize = 11;
+pub const SCORE_BINS_MAX: usize = 100;
 /// Kinds of message of one site.
 pub const MESSAGE_KINDS_MAX: usize = 64;
 /// Folds of a cross-validation.

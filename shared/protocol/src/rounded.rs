@@ -1,6 +1,6 @@
 //! Figures as they are published of the exact sums over all sites.
 
-use crate::assessment::{EvaluationCounts, Gains, PAIRS_RULE, VOTES_MAX};
+use crate::assessment::{EvaluationCounts, Gains, PAIRS_RULE, VOTES_MAX, in_few_bins};
 use crate::limits::CARD_PATIENTS_MIN;
 use crate::scores::{area_under_curve, balanced_accuracy, roc};
 use similarity::judge::paired::{PairedSums, on_grid};
@@ -142,6 +142,7 @@ impl EvaluationCounts {
             return;
         }
         self.figures = Some(Figures::published(self));
+        self.scores = self.scores.as_deref().map(in_few_bins);
         self.loss = None;
         let step = Step::of(self);
         let rounded = |sums: Option<[f64; 5]>, of: &dyn Fn(Step, f64) -> f64| {

@@ -6,7 +6,7 @@ use crate::tables::{self, Bar, figure};
 use crate::verdict::Verdict;
 use crate::words::{self, of_hundred, sites_in_words};
 use maud::{Markup, html};
-use protocol::assessment::{ErrorMeasure, PAIRS_RULE};
+use protocol::assessment::{ErrorMeasure, PAIRS_RULE, in_few_bins};
 use protocol::cohort::with_unit;
 use protocol::job::Job;
 use protocol::result::RunResult;
@@ -225,14 +225,16 @@ fn calibration(
     let Some(counts) = told.find(|counts| counts.scores.is_some()) else {
         return Ok(String::new());
     };
-    let Some([others, own]) = counts.scores.as_deref() else {
+    let few = counts.scores.as_deref().map(in_few_bins);
+    let Some([others, own]) = few.as_deref() else {
         return Ok(String::new());
     };
     let bins = others.iter().zip(own).enumerate();
+    let own_bins = own.len();
     #[allow(clippy::cast_precision_loss)] // counts of patients are far below 2^52
     let points = bins.filter_map(|(bin, (others, own))| {
         let all = others + own;
-        let score = counts.score_of_bin(bin, counts.scores.as_ref()?[0].len());
+        let score = counts.score_of_bin(bin, own_bins);
         (all > 0).then(|| (score, *own as f64 / all as f64))
     });
     let curve = Curve {

@@ -2,7 +2,7 @@
 
 use ndarray::Array1;
 use protocol::assessment::{
-    Assessment, ErrorMeasure, ErrorSums, EvaluationCounts, Gains, RuleErrors, SHARE_BINS,
+    Assessment, ErrorMeasure, ErrorSums, EvaluationCounts, Gains, RuleErrors, SUMMED_BINS,
     VOTES_MAX, score_bins,
 };
 use similarity::cohort::Outcome;
@@ -12,12 +12,8 @@ use similarity::judge::predicted::Predicted;
 /// A rule, its neighbours (0 where it has none), and what it predicts.
 pub(crate) type Ruled<'p> = (&'p str, u32, &'p Predicted);
 
-/// Errors and tables of some rules; `scores` belong to the rule without neighbours.
-pub(crate) fn assessed(
-    rules: &[Ruled<'_>],
-    outcome: &Outcome,
-    scores: Option<&Vec<Vec<u64>>>,
-) -> Assessment {
+/// Errors and tables of some rules. Of classes the rule without neighbours gives `shares`, a row a patient, empty where nothing is known.
+pub(crate) fn assessed(rules: &[Ruled<'_>], outcome: &Outcome, shares: &[Vec<f64>]) -> Assessment {
     let errors = |(rule, neighbours, predicted): &Ruled<'_>| {
         let similarity::judge::predicted::ErrorSums { total, error } = predicted.errors(outcome);
         RuleErrors {
@@ -33,13 +29,18 @@ pub(crate) fn assessed(
     };
     let table = |(rule, neighbours, predicted): &Ruled<'_>| {
         let confusion = predicted.confusion(outcome)?;
-        let scores = scores.filter(|_| *neighbours == 0).cloned();
-        Some(EvaluationCounts::new(
-            rule,
-            *neighbours,
-            Some(confusion),
-            scores,
-        ))
+        let counts = EvaluationCounts::new(rule, *neighbours, Some(confusion), None);
+        let Outcome::Classes { codes, levels } = outcome else {
+            return Some(counts);
+        };
+        Some(match *neighbours {
+            0 => EvaluationCounts {
+                scores: (levels.len() == 2).then(|| of_second(codes, shares)),
+                loss: Some(brier(shares, codes)),
+                ..counts
+            },
+            _ => counts,
+        })
     };
     Assessment {
         errors: rules.iter().map(errors).collect(),
@@ -69,6 +70,30 @@ pub(crate) fn gains_of_classes(
     }
 }
 
+/// Of two classes the chance of each; nothing of another outcome.
+pub(crate) fn of_log_odds(predictors: &Array1<f64>, outcome: &Outcome) -> Vec<Vec<f64>> {
+    let of = |eta: &f64| match eta.is_nan() {
+        true => Vec::new(),
+        false => {
+            let second = 1.0 / (1.0 + (-eta).exp());
+            vec![1.0 - second, second]
+        }
+    };
+    match outcome {
+        Outcome::Classes { .. } => predictors.iter().map(of).collect(),
+        Outcome::Numeric(_) | Outcome::Survival { .. } => Vec::new(),
+    }
+}
+
+/// Patients of each of two classes by the share of the second.
+fn of_second(codes: &Array1<u32>, shares: &[Vec<f64>]) -> Vec<Vec<u64>> {
+    let score = |row: &Vec<f64>| {
+        row.get(1)
+            .map_or(Score::Unknown, |share| Score::Share(*share))
+    };
+    by_share(codes, shares.iter().map(score))
+}
+
 /// Brier's score, summed over the patients who have shares.
 pub(crate) fn brier(shares: &[Vec<f64>], codes: &Array1<u32>) -> f64 {
     let known = shares.iter().zip(codes).filter(|(one, _)| !one.is_empty());
@@ -85,7 +110,7 @@ pub(crate) enum Score {
     Unknown,
 }
 
-/// Patients of each class by what `neighbours` of them say: a bin for each number of votes, or ten where they are many.
+/// Patients of each class by what `neighbours` of them say: a bin for each number of votes, or of shares where they are many.
 pub(crate) fn by_votes(
     codes: &Array1<u32>,
     neighbours: u32,
@@ -95,12 +120,12 @@ pub(crate) fn by_votes(
         return binned(codes, score_bins(neighbours), votes.map(Score::Votes));
     }
     let share = |votes| Score::Share(votes as f64 / f64::from(neighbours));
-    binned(codes, SHARE_BINS, votes.map(share))
+    binned(codes, SUMMED_BINS, votes.map(share))
 }
 
-/// Patients of each class by a share, in ten bins without their lower ends, so that a majority is above the middle.
+/// Patients of each class by a share, in bins without their lower ends, so that a majority is above the middle.
 pub(crate) fn by_share(codes: &Array1<u32>, scores: impl Iterator<Item = Score>) -> Vec<Vec<u64>> {
-    binned(codes, SHARE_BINS, scores)
+    binned(codes, SUMMED_BINS, scores)
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of a few bins
@@ -144,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn votes_have_a_bin_each_and_shares_ten_without_their_lower_ends() {
+    fn votes_have_a_bin_each_and_shares_a_hundred_without_their_lower_ends() {
         let codes = array![0, 1, 1, 0];
         let votes = by_votes(&codes, 3, [0, 3, 2, 2].into_iter());
         assert_eq!(votes, [[1, 0, 1, 0], [0, 0, 1, 1]]);
@@ -155,10 +180,13 @@ mod tests {
             Score::Unknown,
         ];
         let shares = by_share(&codes, shares.into_iter());
-        assert_eq!(shares[0], [1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-        assert_eq!(shares[1], [0, 0, 0, 0, 1, 1, 0, 0, 0, 0]);
+        assert_eq!((shares[0][0], shares[1][49], shares[1][50]), (1, 1, 1));
+        let few = protocol::assessment::in_few_bins(&shares);
+        assert_eq!(few[0], [1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(few[1], [0, 0, 0, 0, 1, 1, 0, 0, 0, 0]);
         // Of 20 neighbours 11 are a majority.
         let many = by_votes(&codes, 20, [10, 11, 20, 0].into_iter());
+        let many = protocol::assessment::in_few_bins(&many);
         assert_eq!(
             (many[0][4], many[1][5], many[1][9], many[0][0]),
             (1, 1, 1, 1)

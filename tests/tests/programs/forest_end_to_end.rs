@@ -133,6 +133,7 @@ fn check_counts(out: &Path) {
         }
         check_neighbours(&folder);
     }
+    check_figures(out);
     for (rule, sum) in rules.into_iter().zip(sums) {
         let told = errors(&result, rule);
         assert_eq!(told["total"].as_u64(), Some(patients), "{rule}");
@@ -141,6 +142,63 @@ fn check_counts(out: &Path) {
             (found - sum as f64).abs() < 10.0 && found % 10.0 == 0.0,
             "{rule}: {found}"
         );
+    }
+}
+
+/// What a rule of a site's file says of a patient: the chance of the second class, and whether it is so.
+fn chances(folder: &Path) -> Vec<(f64, bool)> {
+    let rows = table(&folder.join("predictions.csv"));
+    let outcomes = table(&folder.join("outcome.csv"));
+    let own = rows.iter().zip(&outcomes);
+    own.map(|(row, outcome)| (row[3].parse().unwrap(), outcome[1] == "1"))
+        .collect()
+}
+
+/// The figures of all, from the chances that stay at the sites, patient by patient, each within the bound that is told.
+fn check_figures(out: &Path) {
+    let result = result(out);
+    let sites = result["sites"].as_array().unwrap().iter();
+    let folder = |site: &Value| out.join("sites").join(site["name"].as_str().unwrap());
+    let all: Vec<(f64, bool)> = sites.flat_map(|site| chances(&folder(site))).collect();
+    let of_class = |class: bool| {
+        let own = all.iter().filter(move |(_, own)| *own == class);
+        own.map(|(chance, _)| *chance).collect::<Vec<f64>>()
+    };
+    let (others, own) = (of_class(false), of_class(true));
+    let wins = others.iter().flat_map(|other| {
+        own.iter().map(move |own| match own.total_cmp(other) {
+            std::cmp::Ordering::Greater => 1.0,
+            std::cmp::Ordering::Equal => 0.5,
+            std::cmp::Ordering::Less => 0.0,
+        })
+    });
+    let area = wins.sum::<f64>() / (others.len() * own.len()) as f64;
+    let off = |(chance, class): &(f64, bool)| (chance - f64::from(u8::from(*class))).powi(2);
+    let brier = all.iter().map(off).sum::<f64>() / all.len() as f64;
+    let right = |chances: &[f64], is_right: fn(&f64) -> bool| {
+        chances.iter().filter(|chance| is_right(chance)).count() as f64 / chances.len() as f64
+    };
+    let balanced =
+        (right(&others, |chance| *chance <= 0.5) + right(&own, |chance| *chance > 0.5)) / 2.0;
+    let mut entries = result["evaluation"].as_array().unwrap().iter();
+    let found = entries.find(|one| one["rule"] == "forest").unwrap();
+    let number = |key: &str| {
+        found[key]
+            .as_f64()
+            .unwrap_or_else(|| panic!("{key}: {found}"))
+    };
+    for (key, truth, at_most) in [
+        ("auc", area, 0.03),
+        ("brier", brier, 0.006),
+        ("balanced_accuracy", balanced, 0.02),
+    ] {
+        let within = number(&format!("{}_within", key.trim_end_matches("_accuracy")));
+        println!(
+            "{key}: {} told, {truth:.4} in truth, within {within:.4}",
+            number(key)
+        );
+        assert!((number(key) - truth).abs() <= within + 1e-9, "{key}");
+        assert!(within <= at_most, "{key}: {within}");
     }
 }
 

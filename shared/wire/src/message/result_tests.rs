@@ -121,7 +121,7 @@ fn a_result_that_is_none_is_refused_with_what_was_wrong() {
     refused(
         |result| {
             let assessment = result.pooled.assessment.as_mut().unwrap();
-            assessment.evaluation[0].scores = Some(vec![vec![0; 12]; 2]);
+            assessment.evaluation[0].scores = Some(vec![vec![0; 101]; 2]);
         },
         "bins of a score",
     );

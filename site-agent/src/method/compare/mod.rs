@@ -17,7 +17,7 @@ use crate::run::stop::Stop;
 use folds::{Common, Folded, Held};
 use privacy::Rules;
 use protocol::assessment::{
-    ErrorMeasure, ErrorSums, EvaluationCounts, Gains, SHARE_BINS, score_bins,
+    ErrorMeasure, ErrorSums, EvaluationCounts, Gains, SUMMED_BINS, score_bins,
 };
 use protocol::message::compare::{self as message, FamilyCounts, Judging, Request};
 use protocol::message::{Answer, Summary};
@@ -198,7 +198,7 @@ fn scores(held: &Held, outcome: &Outcome, neighbours: u32) -> Option<Vec<Vec<u64
         return None;
     }
     let bins = match neighbours {
-        0 => SHARE_BINS,
+        0 => SUMMED_BINS,
         votes => score_bins(votes),
     };
     let by_votes = bins == neighbours as usize + 1;

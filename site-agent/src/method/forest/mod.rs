@@ -6,7 +6,7 @@ pub mod results;
 
 // By this name the list of methods knows it.
 pub(super) use self::Grower as Own;
-use super::scores::{Score, assessed, by_share};
+use super::scores::assessed;
 use super::{Secret, SiteRun};
 use crate::cases::record::{Learned, LearnedForest, Record};
 use crate::run::stop::Stop;
@@ -190,6 +190,7 @@ impl Forests<'_> {
             Outcome::Numeric(_) | Outcome::Survival { .. } => vec![0; cohort.patients()],
         };
         let outliers = outlier::outlier_measure(&nodes, &classes).map_err(fault)?;
+        let shares = shares_of(&prediction);
         let results = ForestResults {
             record: Record::new(
                 &self.site.job,
@@ -199,6 +200,7 @@ impl Forests<'_> {
             forest: &grown.forest,
             nodes: &nodes,
             predicted: &predicted,
+            shares: &shares,
             nearest: &compared.nearest,
             outliers: &outliers,
             proximity: compared.matrix.as_ref(),
@@ -220,10 +222,9 @@ impl Forests<'_> {
                 &by_neighbours,
             ),
         ];
-        let scores = share_of_trees(&prediction, outcome);
         Ok(Answer::Assessed(Assessment {
             importance,
-            ..assessed(&rules, outcome, scores.as_ref())
+            ..assessed(&rules, outcome, &shares)
         }))
     }
 
@@ -311,17 +312,16 @@ fn same_splits(told: &TreeTable, own: &TreeTable) -> bool {
     told.nodes().len() == own.nodes().len() && told.nodes().iter().zip(own.nodes()).all(alike)
 }
 
-/// Patients of two classes by the share of the second that trees which have not seen them give.
-fn share_of_trees(prediction: &Prediction, outcome: &Outcome) -> Option<Vec<Vec<u64>>> {
-    let (Prediction::Classes(shares), Outcome::Classes { codes, levels }) = (prediction, outcome)
-    else {
-        return None;
+/// The shares of the classes that trees which have not seen a patient give; nothing of another outcome.
+fn shares_of(prediction: &Prediction) -> Vec<Vec<f64>> {
+    let of = |row: ArrayView1<'_, f64>| match row.sum().is_nan() {
+        true => Vec::new(),
+        false => row.to_vec(),
     };
-    let score = |row: ArrayView1<'_, f64>| match row.sum().is_nan() {
-        true => Score::Unknown,
-        false => Score::Share(row[1]),
-    };
-    (levels.len() == 2).then(|| by_share(codes, shares.outer_iter().map(score)))
+    match prediction {
+        Prediction::Classes(shares) => shares.outer_iter().map(of).collect(),
+        Prediction::Numeric(_) | Prediction::CumulativeHazard(_) => Vec::new(),
+    }
 }
 
 /// None unless every feature has a mean and a standard error: they need two trees with patients out of

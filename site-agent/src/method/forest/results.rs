@@ -33,6 +33,8 @@ pub(crate) struct ForestResults<'r> {
     pub(crate) nodes: &'r TerminalNodes,
     /// What trees that have not seen a patient predict of it.
     pub(crate) predicted: &'r Predicted,
+    /// Of the classes, by trees that have not seen the patient; a row a patient, empty where there is none.
+    pub(crate) shares: &'r [Vec<f64>],
     pub(crate) nearest: &'r [Nearest],
     pub(crate) outliers: &'r Array1<f64>,
     /// The job's proximity, n x n, where it has been computed already.
@@ -97,17 +99,25 @@ fn predictions_csv(results: &ForestResults<'_>) -> io::Result<Vec<u8>> {
         Outcome::Numeric(_) => "mean",
         Outcome::Survival { .. } => "risk",
     };
-    table.write_record(["patient", heading])?;
+    let levels: &[String] = match results.outcome {
+        Outcome::Classes { levels, .. } => levels,
+        Outcome::Numeric(_) | Outcome::Survival { .. } => &[],
+    };
+    let mut header = vec!["patient".to_owned(), heading.to_owned()];
+    header.extend(levels.iter().map(|level| format!("chance: {level}")));
+    table.write_record(header)?;
     for (row, predicted) in results.predicted.values().iter().enumerate() {
         let text = match results.outcome {
             _ if predicted.is_nan() => String::new(),
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a class's code
-            Outcome::Classes { levels, .. } => {
-                levels.get(*predicted as usize).cloned().unwrap_or_default()
-            }
+            Outcome::Classes { .. } => levels.get(*predicted as usize).cloned().unwrap_or_default(),
             Outcome::Numeric(_) | Outcome::Survival { .. } => predicted.to_string(),
         };
-        table.write_record([results.patients.name(row), text])?;
+        let own = results.shares.get(row).map_or(&[][..], Vec::as_slice);
+        let chance = |level: usize| own.get(level).map_or_else(String::new, f64::to_string);
+        let mut record = vec![results.patients.name(row), text];
+        record.extend((0..levels.len()).map(chance));
+        table.write_record(record)?;
     }
     table.into_inner().map_err(io::Error::other)
 }

@@ -9,7 +9,7 @@ mod risks;
 pub(super) use self::Regressor as Own;
 use super::SiteRun;
 use super::preparation::Prepared;
-use super::scores::{Score, assessed, by_share};
+use super::scores::{assessed, of_log_odds};
 use crate::cases::record::{Learned, LearnedRegression, Record};
 use crate::run::stop::Stop;
 use ndarray::{Array1, Array2, Axis, s};
@@ -201,7 +201,7 @@ impl Regressor {
         let outcome = site.cohort.cohort.outcome();
         let predictors = made.matrix.dot(&at.slice(s![point.design.cells.len()..]));
         let predicted = Predicted::of_linear(&predictors, outcome);
-        let scores = share_of_second(&predictors, outcome);
+        let shares = of_log_odds(&predictors, outcome);
         let weighing = match &finishing.weights {
             Some(weights) if weights.len() != point.at.len() => {
                 let (found, wanted) = (weights.len(), point.at.len());
@@ -248,7 +248,7 @@ impl Regressor {
             (REGRESSION_RULE, 0, &predicted),
             (WEIGHTED_RULE, neighbours, &by_neighbours),
         ];
-        let assessed = assessed(&rules, outcome, scores.as_ref());
+        let assessed = assessed(&rules, outcome, &shares);
         Ok(Answer::Assessed(assessed))
     }
 }
@@ -451,18 +451,6 @@ fn terms_and_own(
         &point.at[before.min(point.at.len())..],
     );
     (terms, own)
-}
-
-/// Of two classes the chance of the second, in bins.
-fn share_of_second(predictors: &Array1<f64>, outcome: &Outcome) -> Option<Vec<Vec<u64>>> {
-    let Outcome::Classes { codes, .. } = outcome else {
-        return None;
-    };
-    let shares = predictors.iter().map(|eta| match eta.is_nan() {
-        true => Score::Unknown,
-        false => Score::Share(1.0 / (1.0 + (-eta).exp())),
-    });
-    Some(by_share(codes, shares))
 }
 
 /// The nearest others of each patient by the weighted distance; of a large cohort, of patients at equal steps. Where every coefficient

@@ -2,11 +2,11 @@
 //! validation judge patients that they have not seen.
 
 use super::results::LocalResults;
-use crate::method::scores::{Score, brier, by_share, by_votes, gains_of_classes};
+use crate::method::scores::{Score, binned, brier, by_share, by_votes, gains_of_classes};
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 use protocol::assessment::{
     DISTANCE_RULE, EUCLIDEAN_RULE, EvaluationCounts, Gains, INNER_PRODUCT_RULE, PAIRS_RULE,
-    score_bins,
+    SHARE_BINS, score_bins,
 };
 use protocol::message::unpsl::Finishing;
 use similarity::cohort::Outcome;
@@ -123,7 +123,7 @@ pub fn validate(
 pub fn held_out_pairs(shares: &[(bool, f64)]) -> EvaluationCounts {
     let kinds = shares.iter().map(|(is_similar, _)| u32::from(*is_similar));
     let shares = shares.iter().map(|(_, share)| Score::Share(*share));
-    let scores = by_share(&kinds.collect(), shares);
+    let scores = binned(&kinds.collect(), SHARE_BINS, shares);
     let halves = |row: &Vec<u64>| {
         let (below, above) = row.split_at(row.len() / 2);
         vec![below.iter().sum(), above.iter().sum()]

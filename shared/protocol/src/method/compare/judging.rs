@@ -3,7 +3,7 @@
 use super::message::{Answer, FamilyCounts};
 use super::settings::{CompareSettings, Family};
 use crate::assessment::{
-    ErrorMeasure, EvaluationCounts, Gains, RuleErrors, SHARE_BINS, score_bins,
+    ErrorMeasure, EvaluationCounts, Gains, RuleErrors, SUMMED_BINS, score_bins,
 };
 use crate::checks::{ensure, errors, evaluation, length, unexpected};
 use crate::cohort::CohortSpecification;
@@ -22,7 +22,7 @@ pub fn nobody(settings: &CompareSettings, kind: &OutcomeKind) -> Vec<FamilyCount
             false => settings.neighbours,
         };
         let bins = match family.is_model() {
-            true => SHARE_BINS,
+            true => SUMMED_BINS,
             false => score_bins(neighbours),
         };
         let is_compared = *family != Family::Euclidean;
