@@ -32,6 +32,8 @@ const HORIZONS: [f64; 3] = [100.0, 300.0, 500.0];
 /// Divisions that are asked about, of two clusters each.
 const DIVISIONS: usize = 600;
 const EPSILON: f64 = 1.0;
+/// Models of the risk that an operator submits.
+const MODELS: usize = 40;
 
 /// Where the patients are, and the cells of their outcomes: half have an event by the last horizon, at any time; all others are censored or
 /// followed beyond.
@@ -41,17 +43,37 @@ struct Hospitals {
     outcomes: Vec<usize>,
 }
 
+/// The patients of a hospital: where they are, and how many of ten have an event.
+#[derive(Clone, Copy)]
+struct Population {
+    from: f64,
+    until: f64,
+    events: u32,
+}
+
+/// Half of the patients have an event, and hospitals do not differ.
+const ALIKE: Population = Population {
+    from: 0.0,
+    until: 10.0,
+    events: 5,
+};
+
 fn hospitals() -> Hospitals {
+    hospitals_of([ALIKE; SITES.len()])
+}
+
+fn hospitals_of(populations: [Population; SITES.len()]) -> Hospitals {
     let home = Home::new();
     let mut draw = ChaCha8Rng::seed_from_u64(21);
     let (mut vectors, mut outcomes) = (Vec::new(), Vec::new());
-    for site in SITES {
+    for (site, population) in SITES.into_iter().zip(populations) {
         let own = Array2::from_shape_fn((PATIENTS, 2), |_| {
-            (draw.random_range(0.0..10.0_f64) * 1e6).round() / 1e6
+            let place: f64 = draw.random_range(population.from..population.until);
+            (place * 1e6).round() / 1e6
         });
         let mut table = "patient,days,event,x,y\n".to_owned();
         for (patient, row) in own.outer_iter().enumerate() {
-            let event = draw.random_range(0..2);
+            let event = i32::from(draw.random_range(0..10) < population.events);
             let most = if event == 1 { 500 } else { 900 };
             let days = draw.random_range(1..=most);
             outcomes.push(cell(&HORIZONS, f64::from(days), event == 1));
@@ -61,6 +83,10 @@ fn hospitals() -> Hospitals {
         for run in ["learned", "other"] {
             let path = format!("sites/{site}/runs/{run}/comparison.json");
             home.write(&path, &record(run));
+        }
+        for model in 0..MODELS {
+            let path = format!("sites/{site}/runs/{}/comparison.json", risk(model));
+            home.write(&path, &regression(model));
         }
         vectors.push(own);
     }
@@ -88,13 +114,38 @@ fn record(run: &str) -> String {
     .to_string()
 }
 
+/// The run of a model of the risk.
+fn risk(model: usize) -> String {
+    format!("risk-{model}")
+}
+
+/// What each feature adds to the risk of a model: models point everywhere.
+fn coefficients(model: usize) -> [f64; 2] {
+    let angle = std::f64::consts::PI * model as f64 / MODELS as f64;
+    [angle.cos(), angle.sin()]
+}
+
+/// What such a run has left.
+fn regression(model: usize) -> String {
+    let terms = ["x", "y"].map(|name| json!({"name": name, "values": {"numeric": {"imputed": 0.0, "knots": []}}, "indicator": false}));
+    json!({
+        "job": job("learned"), "patients": PATIENTS, "cohort": "",
+        "learned": {"regression": {"terms": terms, "coefficients": coefficients(model)}},
+    })
+    .to_string()
+}
+
 fn job(run: &str) -> String {
+    let by = match run.starts_with("risk-") {
+        true => "coordinates = 1\nby = 'risk'\n",
+        false => "coordinates = 2\n",
+    };
     let feature = |name| format!("[[features]]\nname = '{name}'\nkind = 'numeric'\n");
     let features = ["x", "y"].map(feature).concat();
     format!(
         "name = 'search'\nmethod = 'cluster'\nsites = {SITES:?}\n\
          [outcome]\ncolumn = 'days'\nkind = 'survival'\nevent = 'event'\nhorizons = {HORIZONS:?}\n{features}\
-         [cluster]\nrun = '{run}'\ncoordinates = 2\n"
+         [cluster]\nrun = '{run}'\n{by}"
     )
 }
 
@@ -107,10 +158,23 @@ struct Small {
 
 impl Hospitals {
     fn smalls(&self, run: &str) -> Vec<Small> {
-        let mut smalls = Vec::new();
-        for (site, vectors) in self.vectors.iter().enumerate() {
+        self.smalls_by(&|vectors| {
             let mut placed = vectors.clone();
             placed.column_mut(0).mapv_inplace(|x| weight(run) * x);
+            placed
+        })
+    }
+
+    /// By the risk of a model.
+    fn smalls_of_risk(&self, model: usize) -> Vec<Small> {
+        let coefficients = Array2::from_shape_vec((2, 1), coefficients(model).to_vec()).unwrap();
+        self.smalls_by(&|vectors| vectors.dot(&coefficients))
+    }
+
+    fn smalls_by(&self, place: &dyn Fn(&Array2<f64>) -> Array2<f64>) -> Vec<Small> {
+        let mut smalls = Vec::new();
+        for (site, vectors) in self.vectors.iter().enumerate() {
+            let placed = place(vectors);
             for members in parted(placed.view(), 10) {
                 let mean = placed.select(Axis(0), &members).mean_axis(Axis(0)).unwrap();
                 let all = members.into_iter().map(|row| site * PATIENTS + row);
@@ -252,6 +316,58 @@ impl Hospitals {
     }
 }
 
+/// The thirds of these small groups by their risk, as the sites cut them: the question, and who is in each.
+fn thirds(smalls: &[Small]) -> (Arc<Dividing>, Vec<Vec<&Small>>) {
+    let mut places: Vec<f64> = smalls.iter().map(|one| one.mean[0]).collect();
+    places.sort_by(f64::total_cmp);
+    let cut =
+        |part: usize| (places[part * places.len() / 3 - 1] + places[part * places.len() / 3]) / 2.0;
+    let (low, high) = (cut(1), cut(2));
+    let half = (high - low) / 2.0;
+    let asked = Dividing {
+        divisions: vec![Divided {
+            sample: 0,
+            clusters: 3,
+        }],
+        centres: Array2::from_shape_vec((3, 1), vec![low - half, low + half, high + half]).unwrap(),
+    };
+    let within = |third: usize| {
+        let is_in = move |one: &&Small| {
+            usize::from(one.mean[0] > low) + usize::from(one.mean[0] > high) == third
+        };
+        smalls.iter().filter(is_in).collect()
+    };
+    (Arc::new(asked), (0..3).map(within).collect())
+}
+
+impl Hospitals {
+    /// The cells of each third that these sites tell together.
+    fn told_of_thirds(
+        &self,
+        (model, key): (usize, u64),
+        sites: &[usize],
+        asked: &Arc<Dividing>,
+    ) -> Vec<Vec<f64>> {
+        let run = risk(model);
+        let mut sums = vec![vec![0.0; cells(HORIZONS.len())]; 3];
+        for site in sites {
+            for (sum, own) in sums.iter_mut().zip(self.told((&run, key), *site, asked)) {
+                sum.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
+            }
+        }
+        sums
+    }
+}
+
+/// How likely what is left of a sum of so many groups is as their noise, in logarithms: many draws together are nearly normal.
+fn likely_of_many(left: &[f64], groups: usize) -> f64 {
+    let alpha = (-EPSILON / 2.0).exp();
+    let variance = groups as f64 * 2.0 * alpha / (1.0 - alpha).powi(2);
+    let mean = left.iter().sum::<f64>() / left.len() as f64;
+    let squares: f64 = left.iter().map(|one| (one - mean).powi(2)).sum();
+    -squares / (2.0 * variance)
+}
+
 /// How likely what is left of the cells is as noise, in logarithms: of each cell a whole number z with P(z) ~ exp(-epsilon |z| / 2), less the
 /// mean over the cells, which nobody knows.
 fn likely(left: &[f64]) -> f64 {
@@ -353,4 +469,108 @@ fn cells_follow_from_the_horizons_and_no_count_of_a_group_is_below_the_rule() {
             );
         }
     }
+}
+
+/// An operator submits model after model, and solves the thirds of all together. Each model makes other groups, so epsilon adds up over them:
+/// a hospital allows one (`metrics_for_groups_max`).
+#[test]
+fn thirds_of_the_risk_by_many_models_tell_of_an_event_little_more_than_a_toss() {
+    let hospitals = hospitals();
+    let all = hospitals.outcomes.len();
+    let sites: Vec<usize> = (0..SITES.len()).collect();
+    let nothing = || vec![vec![0.0; cells(HORIZONS.len())]; all];
+    let counts = [1, 5, MODELS];
+    let (mut right, mut known) = ([0; 3], 0);
+    for key in 0..KEYS {
+        let (mut evidence, mut naive) = (nothing(), nothing());
+        for model in 0..MODELS {
+            let smalls = hospitals.smalls_of_risk(model);
+            let (asked, thirds) = thirds(&smalls);
+            let told = hospitals.told_of_thirds((model, key), &sites, &asked);
+            for (third, told) in thirds.iter().zip(&told) {
+                let patients = third.iter().map(|one| one.members.len()).sum::<usize>();
+                assert!(
+                    (told.iter().sum::<f64>() - patients as f64).abs() < 1e-6,
+                    "another third"
+                );
+                let exact = hospitals.exact(third).into_iter();
+                let exact =
+                    exact.reduce(|sum, one| sum.iter().zip(one).map(|(a, b)| a + b).collect());
+                let left: Vec<f64> = told
+                    .iter()
+                    .zip(exact.unwrap())
+                    .map(|(a, b)| a - b)
+                    .collect();
+                for member in third.iter().flat_map(|one| &one.members) {
+                    for outcome in 0..left.len() {
+                        let moved = |left: &[f64]| {
+                            let mut left = left.to_vec();
+                            left[hospitals.outcomes[*member]] += 1.0;
+                            left[outcome] -= 1.0;
+                            left
+                        };
+                        evidence[*member][outcome] += likely_of_many(&moved(&left), third.len());
+                        naive[*member][outcome] +=
+                            likely_of_many(&moved(&vec![0.0; left.len()]), 1);
+                    }
+                }
+            }
+            if let Some(place) = counts.iter().position(|count| *count == model + 1) {
+                let everybody: Vec<&Small> = smalls.iter().collect();
+                right[place] += hospitals.right(&everybody, &evidence)[0];
+                known += hospitals.right(&everybody, &naive)[0];
+            }
+        }
+    }
+    assert_eq!(known, all * 3 * KEYS as usize, "the attack does not bite");
+    let share = right.map(|right| right as f64 / (all * KEYS as usize) as f64);
+    println!(
+        "events guessed right from thirds of {counts:?} models: {share:.3?}; without noise all"
+    );
+    assert!(share[0] <= allowed(EPSILON, all * KEYS as usize));
+    // One model is what hospitals allow.
+    assert!(share[0] < 0.6 && share[1] < 0.65, "{share:?}");
+}
+
+/// Hospitals of patients unlike each other's, of whom one invents its own far away: then a third is another hospital, and nothing but noise
+/// is between. What it reads is how that hospital's patients fared together, and of no patient more than the proof allows.
+#[test]
+fn a_hospital_of_invented_patients_reads_the_events_of_another_with_the_noise_of_its_groups() {
+    let of = |from: f64, events: u32| Population {
+        from,
+        until: from + 4.0,
+        events,
+    };
+    let hospitals = hospitals_of([of(40.0, 5), of(0.0, 2), of(20.0, 8)]);
+    let smalls = hospitals.smalls_of_risk(0);
+    let (asked, thirds) = thirds(&smalls);
+    assert!(
+        thirds[0].iter().all(|one| one.site == 1),
+        "the attack does not bite"
+    );
+    let share = |cells: &[f64]| {
+        let events: f64 = cells[..2 * HORIZONS.len()].iter().step_by(2).sum();
+        events / PATIENTS as f64
+    };
+    let sum = |all: Vec<Vec<f64>>| {
+        let add = |sum: Vec<f64>, one: Vec<f64>| sum.iter().zip(one).map(|(a, b)| a + b).collect();
+        all.into_iter().reduce(add).unwrap()
+    };
+    let truth = share(&sum(hospitals.exact(&thirds[0])));
+    let both: Vec<&Small> = smalls.iter().filter(|one| one.site > 0).collect();
+    // Whoever guesses takes the sum over both others, which every member has.
+    let guess = share(&sum(hospitals.exact(&both))) / 2.0;
+    let read = |key: u64| {
+        // Nobody of the liar's own is in this third.
+        let told = hospitals.told_of_thirds((0, key), &[1, 2], &asked);
+        (share(&told[0]) - truth).powi(2)
+    };
+    let keys = 4 * KEYS;
+    let error = ((0..keys).map(read).sum::<f64>() / keys as f64).sqrt();
+    let groups = thirds[0].len();
+    println!(
+        "of {PATIENTS} patients of another hospital in {groups} groups {truth:.2} have an event; read with an error of {error:.3}, guessed {guess:.2}"
+    );
+    // So much noise lies between: six draws of three cells.
+    assert!(error > 0.05, "{error}");
 }
