@@ -37,7 +37,7 @@ pub use groups::{
 pub use lead::say_results;
 pub use listing::{runs_json, runs_table};
 pub use love::{LovePoint, love};
-pub use method::{Answer, Said, group_name};
+pub use method::{Answer, Said, group_name, shared_curves};
 pub use npy::npy;
 pub use outcome::sentence as outcome_sentence;
 pub use page::{Part, Shares, Table, sheet};

@@ -133,6 +133,17 @@ fn clusters_of_a_survival_time_have_curves_on_the_grid_of_the_study() {
         page.contains("Survival of the clusters: Time to the event (days)"),
         "no figure"
     );
+    // Each hospital's own page draws them as well.
+    let run = answer["run"].as_str().unwrap();
+    let own = deployment
+        .home
+        .join(&format!("sites/east/runs/{run}/report.html"));
+    let page = fs::read_to_string(&own).unwrap();
+    assert!(
+        page.contains("Survival of the patients of all sites"),
+        "no figure"
+    );
+    browser::check(&deployment.home, &own, "survival of clusters at a hospital");
     let told = fs::read_to_string(folder.join("survival.csv")).unwrap();
     let points = answer["groups"].as_array().unwrap().iter();
     let points: usize = points
@@ -143,6 +154,87 @@ fn clusters_of_a_survival_time_have_curves_on_the_grid_of_the_study() {
         &deployment.home,
         &folder.join("report.html"),
         "survival of clusters",
+    );
+}
+
+/// Similar patients fare as the study's horizons say; the shares of all are those of the pooled rows.
+#[test]
+fn similar_patients_have_events_by_each_horizon_of_the_study() {
+    let sizes = "north=600,south=400,east=300,west=200";
+    let job = regression(&format!("horizon = 1000\nhorizons = {HORIZONS:?}"));
+    let deployment = with_patients(sizes, "survival", &job);
+    let ran = deployment.job(&["submit", "job.toml", "--wait", "--out", "learned"]);
+    let run = ran.must_succeed().stdout.lines().next().unwrap().to_owned();
+    let (mut rows, mut new) = (
+        Vec::new(),
+        String::from("patient,first_1,first_2,second_1\n"),
+    );
+    for site in SITES {
+        let (names, own) = table(&deployment, site);
+        let place = |name: &str| names.iter().position(|one| one == name).unwrap();
+        for (number, row) in own.iter().enumerate() {
+            rows.push((
+                row[place("days")].parse().unwrap(),
+                &row[place("event")] == "1",
+            ));
+            if number < 5 {
+                let cells = ["patient", "first_1", "first_2", "second_1"]
+                    .map(|name| row[place(name)].to_owned());
+                new += &(cells.join(",") + "\n");
+            }
+        }
+    }
+    deployment.home.write("new.csv", &new);
+    let asked = [
+        "ask",
+        "neighbours",
+        "--run",
+        &run,
+        "--new",
+        "new.csv",
+        "--id",
+        "patient",
+        "--out",
+        "near",
+    ];
+    deployment.job(&asked).must_succeed();
+    let folder = deployment.home.join("near");
+    let answer: Value =
+        serde_json::from_slice(&fs::read(folder.join("alike.json")).unwrap()).unwrap();
+    let everybody = answer["everybody"]["by"].as_array().unwrap();
+    assert_eq!(everybody.len(), HORIZONS.len());
+    for (told, until) in everybody.iter().zip(HORIZONS) {
+        assert_eq!(told["class"], format!("with the event by {until} days"));
+        let truth = 1.0 - kaplan_meier(&rows, until);
+        let end = |name: &str| number_of(&told["share"][name]);
+        println!("by {until}: {told}, {truth:.3} in truth");
+        assert!(
+            (end("low")..=end("high")).contains(&truth),
+            "{told}, {truth}"
+        );
+    }
+    // Who has enough similar patients is told the same times, later ones no less.
+    let queries = answer["queries"].as_array().unwrap().iter();
+    let widest = queries.filter_map(|query| query["within"][2]["by"].as_array());
+    let mut told = 0;
+    for shares in widest {
+        told += shares.len();
+        let values: Vec<f64> = shares
+            .iter()
+            .map(|one| number_of(&one["share"]["value"]))
+            .collect();
+        assert!(values.is_sorted(), "{values:?}");
+    }
+    assert!(told >= 10, "{told} shares");
+    let page = fs::read_to_string(folder.join("report.html")).unwrap();
+    assert!(
+        page.contains("by 300 days") && !page.contains("positive"),
+        "the page"
+    );
+    browser::check(
+        &deployment.home,
+        &folder.join("report.html"),
+        "similar patients by horizons",
     );
 }
 

@@ -1,7 +1,7 @@
 //! What a run that looks for groups of patients leaves: how many there are, what marks each, and how it fared.
 
 pub(super) mod answer;
-mod curves;
+pub(crate) mod curves;
 
 use super::room::{Reported, usual_title};
 use super::{Chapters, File, Said};

@@ -15,6 +15,7 @@ use crate::files::{self, Learnt};
 use crate::tables;
 pub use cluster::answer::group_name;
 pub(crate) use cluster::answer::{Row, rows};
+pub use cluster::curves::shared_curves;
 use maud::{Markup, html};
 use protocol::job::Job;
 use protocol::method::{self, Method, Model};

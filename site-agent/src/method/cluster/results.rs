@@ -9,7 +9,7 @@ use protocol::cohort::OutcomeKind;
 use protocol::message::cluster::{Marking, nearest};
 use protocol::message::neighbours::Noised;
 use protocol::method::cluster::model::Alike;
-use report::{Part, Shares, group_name, outcome_sentence, sheet};
+use report::{Part, Shares, group_name, outcome_sentence, shared_curves, sheet};
 use serde_json::json;
 use similarity::cohort::Outcome;
 use similarity::uses::cases::Fared;
@@ -50,7 +50,10 @@ pub(super) fn write(results: &ClusterResults<'_>, folder: &Path) -> Result<(), R
                 patients_csv(&results.site.cohort.patients, &found),
             ),
             ("clusters.json", groups_json(&beside)),
-            ("report.html", Ok(page(results.site, &beside).into_bytes())),
+            (
+                "report.html",
+                page(results, &beside).map(String::into_bytes),
+            ),
         ],
     )
 }
@@ -135,7 +138,8 @@ fn groups_json(beside: &[Beside]) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn page(site: &SiteRun, beside: &[Beside]) -> String {
+fn page(results: &ClusterResults<'_>, beside: &[Beside]) -> io::Result<String> {
+    let site = results.site;
     let patients: usize = beside.iter().map(|one| one.here.0).sum();
     let hundred = |share: f64| format!("{:.0} %", 100.0 * share);
     let lacking: Vec<String> = beside
@@ -159,7 +163,7 @@ fn page(site: &SiteRun, beside: &[Beside]) -> String {
         sentences.push(text);
     }
     sentences.push(
-        "Each patient belongs to the group with the nearest centre. Nothing of this page has left the site.".to_owned(),
+        "Each patient belongs to the group with the nearest centre. Nothing of this site alone has left it.".to_owned(),
     );
     let bars = beside.iter().enumerate().flat_map(|(place, one)| {
         let here = format!("{} ({})", hundred(one.here.1), one.here.0);
@@ -187,8 +191,10 @@ fn page(site: &SiteRun, beside: &[Beside]) -> String {
         "{}: the shared groups, for this site's patients",
         site.job.name
     );
-    let parts: Vec<Part> = shares.into_iter().map(Part::Shares).collect();
-    sheet(&title, &sentences, &parts)
+    let curves = shared_curves(&site.job, &results.asked.fared).map_err(io::Error::other)?;
+    let shares = shares.into_iter().map(Part::Shares);
+    let parts: Vec<Part> = shares.chain(curves.map(Part::Figure)).collect();
+    Ok(sheet(&title, &sentences, &parts))
 }
 
 /// Of two classes, how many patients of each cluster are of the second.

@@ -129,7 +129,7 @@ pub(super) struct CurvePoint {
 impl Curve {
     /// None without a point.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // patients are far below 2^52
-    fn of(curve: &GridCurve) -> Option<Self> {
+    pub(super) fn of(curve: &GridCurve) -> Option<Self> {
         let whole = |patients: f64| patients.round().max(0.0) as u64;
         let point = |point: &GridPoint| CurvePoint {
             time: point.time,

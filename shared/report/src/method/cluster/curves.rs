@@ -1,12 +1,15 @@
 //! Survival of the groups: as a figure, as tables, and in words.
 
-use super::answer::{Answer, Curve, CurvePoint, Group};
+use super::answer::{Answer, Curve, CurvePoint, Group, group_name};
+use crate::LocalFigure;
 use crate::figures::FigureError;
 use crate::survival::{Known, SurvivalCurve, SurvivalPoint, survival};
 use crate::tables;
 use crate::words::figure;
 use maud::{Markup, html};
 use protocol::cohort::{OutcomeKind, OutcomeSpecification};
+use protocol::job::Job;
+use protocol::method::cluster::model::{Alike, Outlook};
 use std::io;
 
 /// Why a survival outcome has no curves.
@@ -36,7 +39,7 @@ pub(super) fn drawn(
     outcome: &OutcomeSpecification,
 ) -> Result<Markup, FigureError> {
     let curves: Vec<SurvivalCurve> = known(answer)
-        .map(|(group, curve)| curve_of(group, curve))
+        .map(|(group, curve)| curve_of((&group.name, group.patients), curve))
         .collect();
     if curves.is_empty() {
         return Ok(html! { @if let Some(text) = missing(outcome) { p.note { (text) } } });
@@ -58,7 +61,33 @@ fn known(answer: &Answer) -> impl Iterator<Item = (&Group, &Curve)> {
     groups.filter_map(|group| Some((group, group.survival.as_ref()?)))
 }
 
-fn curve_of(group: &Group, curve: &Curve) -> SurvivalCurve {
+/// The curves of how the patients of all sites fared in each group, for a site's own page; none of another outcome, or without a known point.
+///
+/// # Errors
+/// [`FigureError`].
+pub fn shared_curves(job: &Job, fared: &[Alike]) -> Result<Option<LocalFigure>, FigureError> {
+    let outcome = &job.cohort.outcome;
+    let mut everybody = Alike::nobody(&outcome.kind);
+    fared.iter().for_each(|one| everybody.add(1.0, one));
+    let of_group = |(place, own): (usize, &Alike)| {
+        let curve = match own.outlook(&everybody, &outcome.kind)? {
+            Outlook::Survival(curve) => Curve::of(&curve)?,
+            Outlook::Classes(_) | Outlook::Mean(_) | Outlook::Rate(_) => return None,
+        };
+        Some(curve_of((&group_name(job, place), own.count()), &curve))
+    };
+    let curves: Vec<SurvivalCurve> = fared.iter().enumerate().filter_map(of_group).collect();
+    if curves.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(LocalFigure {
+        title: "Survival of the patients of all sites",
+        svg: survival(&curves, outcome, "")?,
+        caption: CAPTION,
+    }))
+}
+
+fn curve_of((name, patients): (&str, u64), curve: &Curve) -> SurvivalCurve {
     let begin = SurvivalPoint {
         time: 0.0,
         share: 1.0,
@@ -73,11 +102,11 @@ fn curve_of(group: &Group, curve: &Curve) -> SurvivalCurve {
     });
     let at_risk = curve.points.iter().map(|point| point.at_risk_in_words());
     SurvivalCurve {
-        name: format!("{}: {} patients", group.name, group.patients),
+        name: format!("{name}: {patients} patients"),
         points: std::iter::once(begin).chain(points).collect(),
         censored: Vec::new(),
         known: Known::Points(
-            std::iter::once(group.patients.to_string())
+            std::iter::once(patients.to_string())
                 .chain(at_risk)
                 .collect(),
         ),
