@@ -125,6 +125,11 @@ impl<'document, 'reading> Section<'document, 'reading> {
         chosen
     }
 
+    /// Says no more of this table: which keys it may have is not known.
+    pub fn pass_over_all(&mut self) {
+        self.table.clear();
+    }
+
     /// A number [default: `default`]; a problem where `fits` says no.
     pub fn number(
         &mut self,

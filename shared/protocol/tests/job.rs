@@ -17,6 +17,18 @@ fn a_whole_job_is_read() {
 }
 
 #[test]
+fn a_misspelt_kind_is_reported_alone_and_not_with_the_keys_that_it_would_have_had() {
+    let misspelt = JOB.replace("kind = \"binary\"", "kind = \"binry\"");
+    let found = problems(&misspelt);
+    assert!(found.contains("did you mean \"binary\"?"), "{found}");
+    assert!(!found.contains("positive"), "{found}");
+    let feature = "kind = \"binry\"\npositive = \"1\"\n[unpsl]";
+    let found = problems(&JOB.replace("kind = \"numeric\"\n[unpsl]", feature));
+    assert!(found.contains("did you mean \"binary\"?"), "{found}");
+    assert!(!found.contains("positive"), "{found}");
+}
+
+#[test]
 fn a_job_leaves_nobody_out_for_want_of_a_value_and_has_two_sites_at_least() {
     let of = |impute: &str| {
         let feature = format!("kind = \"numeric\"\nimpute = \"{impute}\"\n[unpsl]");

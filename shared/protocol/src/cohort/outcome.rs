@@ -102,7 +102,11 @@ pub(crate) fn outcome(section: &mut Section<'_, '_>) -> Option<OutcomeSpecificat
     if !section.has("kind") {
         section.required::<String>("kind");
     }
-    let kind = match section.choice("kind", &kinds)? {
+    let Some(kind) = section.choice("kind", &kinds) else {
+        section.pass_over_all();
+        return None;
+    };
+    let kind = match kind {
         Kind::Binary => {
             let positive: Vec<String> = section.required("positive").unwrap_or_default();
             let negative: Vec<String> = section.or("negative", Vec::new());

@@ -78,7 +78,11 @@ fn feature(section: &mut Section<'_, '_>) -> Option<Feature> {
     if !section.has("kind") {
         section.required::<String>("kind");
     }
-    let kind = match section.choice("kind", &kinds)? {
+    let Some(kind) = section.choice("kind", &kinds) else {
+        section.pass_over_all();
+        return None;
+    };
+    let kind = match kind {
         Kind::Numeric => numeric(section),
         Kind::Categorical => FeatureKind::Categorical {
             levels: levels(section),
