@@ -16,7 +16,8 @@ use protocol::job::Job;
 use protocol::name::{NameError, RunId};
 use protocol::progress::{Ending, Progress};
 use protocol::result::RunResult;
-use report::{FolderError, PendingFolder, Replace, ReportError, Watching};
+use report::{FolderError, PendingFolder, Replace, ReportError, Watching, remark};
+use service::pauses::Pauses;
 use service::signals::Signals;
 use sha2::{Digest, Sha256};
 use std::io;
@@ -30,6 +31,8 @@ const TRIES: u32 = 5;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Between two looks for it.
 const LOOK: Duration = Duration::from_secs(1);
+/// How long a coordinator is waited for that may be starting.
+const COMING_UP: Duration = Duration::from_secs(10);
 /// Before the second try; it doubles.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -153,10 +156,11 @@ pub async fn submit(arguments: &cli::Submit) -> Result<Submitted, OperatorError>
     let dial = dial(&arguments.config)?;
     let folder = named_folder(&dial, arguments.out.as_deref(), &token, arguments.force)?;
     // Submitted twice with one token, a job starts one run.
-    let run = calling(&dial, async |client| {
-        client.submit(&text, seed, &token).await
-    })
-    .await?;
+    let submit = async || {
+        let call = async |client: &OperatorClient| client.submit(&text, seed, &token).await;
+        calling(&dial, call).await
+    };
+    let run = coming_up(&dial, &submit).await?;
     Ok(Submitted { run, folder })
 }
 
@@ -301,6 +305,31 @@ async fn calling<T>(
         pause *= 2;
     }
     Ok(attempt().await?)
+}
+
+/// Tries again for a while where nobody answers: the coordinator may be starting.
+async fn coming_up<T>(
+    dial: &Dial,
+    attempt: &impl AsyncFn() -> Result<T, OperatorError>,
+) -> Result<T, OperatorError> {
+    let (since, mut pauses) = (Instant::now(), Pauses::default());
+    let mut is_said = false;
+    loop {
+        match attempt().await {
+            Err(OperatorError::Connection {
+                source: ConnectionError::Unreachable { .. },
+            }) if since.elapsed() < COMING_UP => {
+                if !std::mem::replace(&mut is_said, true) {
+                    let (address, limit) = (&dial.address, COMING_UP.as_secs());
+                    remark(format_args!(
+                        "nobody answers at {address} yet; trying again for {limit} seconds"
+                    ));
+                }
+                tokio::time::sleep(pauses.next(Remedy::Soon)).await;
+            }
+            done => return done,
+        }
+    }
 }
 
 /// Follows a run again whose coordinator has answered before.

@@ -5,6 +5,7 @@
 pub mod doctor;
 pub mod expiry;
 pub mod log;
+pub mod pauses;
 pub mod signals;
 pub mod status;
 pub mod supervisor;

@@ -1,7 +1,6 @@
 //! Carries out what `protocol::site` decides: one stream to the coordinator, one worker thread.
 
 use super::orders::{self, ORDERS_MAX, Order, Orders};
-use super::pauses::Pauses;
 pub use super::seen::Seen;
 use super::worker::Worker;
 use crate::books::chain::ChainError;
@@ -14,6 +13,7 @@ use protocol::site::{Action, Event, Site};
 use protocol::study::SignedApproval;
 use protocol::time::Timestamp;
 use report::moment;
+use service::pauses::Pauses;
 use service::supervisor;
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -8,7 +8,6 @@ mod follower;
 pub mod local;
 pub mod orders;
 mod page;
-mod pauses;
 mod seen;
 pub mod stop;
 mod summing;

@@ -239,6 +239,23 @@ fn sites_that_are_not_there_are_waited_for_by_name_while_others_run() {
     watch.until("the run's end", |run| run.ending == Some(Ending::Converged));
 }
 
+#[test]
+fn a_job_is_submitted_to_a_coordinator_that_is_still_starting() {
+    let mut deployment = Deployment::deserted(DEMO_JOB);
+    deployment
+        .home
+        .write("job.toml", &deployment.of_study(DEMO_JOB));
+    deployment.kill_coordinator();
+    let arguments = ["job", "submit", "job.toml", "--config", "operator.toml"];
+    let home = &deployment.home;
+    let mut submitting = home.start("submitting", &coordinator(), &arguments);
+    submitting.wait_for("nobody answers at");
+    deployment.start_coordinator();
+    assert_eq!(submitting.wait(), Some(0), "{}", submitting.log());
+    // Said once, however often it tried.
+    assert_eq!(submitting.log().matches("nobody answers at").count(), 1);
+}
+
 /// An agent with the credentials of `party` at a coordinator that runs.
 fn join(deployment: &Deployment, site: &str, party: &str) -> Ran {
     let config = site_config(site, deployment.port(), party);

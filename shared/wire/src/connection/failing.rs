@@ -63,10 +63,14 @@ pub enum ConnectionError {
         whose: &'static str,
     },
     /// The coordinator's certificate is for other hosts than the one that was dialled.
-    #[error("the coordinator's certificate is not for {address}: issue one that names this host")]
+    #[error(
+        "the coordinator's certificate is for {names} and not for {address}: dial a name that it has, or issue one that names this host"
+    )]
     WrongHost {
         /// The address that was tried.
         address: String,
+        /// The names that the certificate has.
+        names: String,
     },
     /// The peer's certificate is not a coordinator's.
     #[error("found {found} at {address}, wanted a coordinator's certificate")]
@@ -199,11 +203,16 @@ impl ConnectionError {
             InvalidCertificate(
                 CertificateError::UnknownIssuer | CertificateError::BadSignature,
             ) => Self::ForeignAuthority { whose: THEIRS },
-            InvalidCertificate(
-                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-            ) => Self::WrongHost {
+            InvalidCertificate(CertificateError::NotValidForName) => Self::WrongHost {
                 address: address.to_owned(),
+                names: names(&[]),
             },
+            InvalidCertificate(CertificateError::NotValidForNameContext { presented, .. }) => {
+                Self::WrongHost {
+                    address: address.to_owned(),
+                    names: names(presented),
+                }
+            }
             AlertReceived(AlertDescription::CertificateRevoked) => Self::Revoked,
             AlertReceived(AlertDescription::CertificateExpired) => Self::Expired { whose: OWN },
             AlertReceived(AlertDescription::UnknownCA | AlertDescription::DecryptError) => {
@@ -216,6 +225,26 @@ impl ConnectionError {
     }
 }
 
+/// Names of a certificate as people write them: the library says `DnsName("localhost")` and `IpAddress(127.0.0.1)`. Of many the first.
+fn names(presented: &[String]) -> String {
+    const SHOWN: usize = 8;
+    let bare = |name: &String| {
+        let name = name
+            .strip_prefix("DnsName(")
+            .or(name.strip_prefix("IpAddress("));
+        let name = name?.strip_suffix(')')?.trim_matches('"');
+        (!name.is_empty()).then(|| visible::line(name.to_owned()))
+    };
+    let mut all: Vec<String> = presented.iter().filter_map(bare).collect();
+    let more = all.len().saturating_sub(SHOWN);
+    all.truncate(SHOWN);
+    match (all.is_empty(), more) {
+        (true, _) => "no host".to_owned(),
+        (false, 0) => all.join(", "),
+        (false, more) => format!("{} and {more} more", all.join(", ")),
+    }
+}
+
 /// A message that could not be queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
@@ -225,4 +254,32 @@ pub enum SendError {
     /// The peer takes messages more slowly than they are made; the connection was dropped.
     #[error("{OUTBOX_MAX} messages wait for this connection; it was dropped as too slow")]
     Overflow,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_of_other_hosts_is_named_by_them() {
+        let shown = [
+            "DnsName(\"localhost\")",
+            "IpAddress(127.0.0.1)",
+            "UnsupportedNameType",
+        ];
+        let named = ConnectionError::WrongHost {
+            address: "kindred.example:443".to_owned(),
+            names: names(&shown.map(str::to_owned)),
+        };
+        let said = named.to_string();
+        assert!(
+            said.contains("is for localhost, 127.0.0.1 and not for kindred.example:443"),
+            "{said}"
+        );
+        let many: Vec<String> = (0..11)
+            .map(|host| format!("DnsName(\"h{host}\")"))
+            .collect();
+        assert!(names(&many).ends_with("h7 and 3 more"));
+        assert_eq!(names(&[]), "no host");
+    }
 }

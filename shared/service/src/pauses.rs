@@ -1,4 +1,4 @@
-//! How long an agent waits before it dials again.
+//! How long a party waits before it dials a coordinator again.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
@@ -11,8 +11,9 @@ const LATER: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(60)];
 /// The pause after another holder of the certificate took this agent's place.
 const REPLACED_PAUSE: Duration = Duration::from_secs(30);
 
-/// How long to wait, by what may help.
-pub(super) struct Pauses {
+/// How long to wait, by what may help; longer from time to time.
+#[derive(Debug)]
+pub struct Pauses {
     soon: Duration,
     later: Duration,
 }
@@ -36,7 +37,8 @@ fn spread(pause: Duration) -> Duration {
 }
 
 impl Pauses {
-    pub(super) fn next(&mut self, remedy: Remedy) -> Duration {
+    /// The next of them.
+    pub fn next(&mut self, remedy: Remedy) -> Duration {
         let (pause, longest) = match remedy {
             Remedy::Replaced => return spread(REPLACED_PAUSE),
             Remedy::Soon => (&mut self.soon, SOON[1]),
