@@ -291,7 +291,7 @@ pub(crate) fn figure(title: &str, svg: &str, caption: &str) -> Markup {
 }
 
 /// The drawing, with a name for those who hear the page, in the page's colours.
-fn described(svg: &str, title: &str) -> String {
+pub(crate) fn described(svg: &str, title: &str) -> String {
     let title = title
         .replace('&', "&amp;")
         .replace('<', "&lt;")

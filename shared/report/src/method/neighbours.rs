@@ -103,7 +103,7 @@ fn picture(answer: &AlikeElsewhere) -> Result<Markup, FigureError> {
     let pictures = answer.pictures()?;
     Ok(html! {
         h2 { "How similar patients fared" }
-        @for svg in pictures.iter().filter(|svg| !svg.is_empty()) { figure { (PreEscaped(svg)) } }
+        @for svg in pictures.iter().filter(|svg| !svg.is_empty()) { figure { (PreEscaped(tables::described(svg, "How similar patients fared"))) } }
         p { "A line a patient and a distance, with the number of similar patients; the vertical line is all patients. " (HOW) }
     })
 }
