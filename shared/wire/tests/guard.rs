@@ -8,8 +8,12 @@ use ndarray::Array2;
 use protocol::failure::Code;
 use std::time::{Duration, Instant, SystemTime};
 use support::{Port, authority, begin, contributed, contribution, coordinator, party, round};
-use wire::certificates::{Role, Validity, issue, revoke};
-use wire::{Incoming, Remedy, ServerTls, SiteReceiver, SiteSender, attend};
+use wire::certificates::{Role, Validity, issue, renew, revoke};
+use wire::{
+    CredentialFiles, Incoming, Remedy, ServerTls, Signer, SiteReceiver, SiteSender, WarrantError,
+    Warrants,
+};
+use wire::{attend, run_id};
 
 async fn site(port: &mut Port) -> (SiteSender, SiteReceiver) {
     let coming = tokio::time::timeout(Duration::from_secs(5), port.incoming.recv()).await;
@@ -110,6 +114,96 @@ async fn a_revoked_certificate_ends_its_stream_and_opens_no_other_without_a_rest
     assert!(revoke(&port.path(), &Role::Site, "nobody").is_err());
     let both = std::fs::read_to_string(&list).unwrap();
     assert!(both.contains("X509 CRL"));
+}
+
+/// The files of a party as they are now, in a folder of their own, as a thief has them.
+fn stolen(files: &CredentialFiles, name: &str) -> CredentialFiles {
+    let home = files.certificate.parent().unwrap();
+    let folder = home.with_file_name(name);
+    wire::private::folder(&folder).unwrap();
+    let copy = CredentialFiles::in_folder(&folder);
+    for (from, to) in [
+        (&files.certificate, &copy.certificate),
+        (&files.key, &copy.key),
+        (&files.authority, &copy.authority),
+    ] {
+        std::fs::copy(from, to).unwrap();
+    }
+    copy
+}
+
+/// Whoever stole a key has a certificate of an earlier time, and perhaps an earlier key of the same name.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_party_is_revoked_with_all_of_its_keys_and_certificates() {
+    const JOB: &str = "name = \"heart-disease\"\n";
+    let folder = tempfile::tempdir().unwrap();
+    authority(folder.path());
+    let files = coordinator(folder.path());
+    let list = folder.path().join("authority/revoked.pem");
+    let tls = ServerTls::load_revoking(&files, &list).unwrap();
+    let mut port = Port::open_tls(folder, tls).await;
+    let home = port.path();
+    let mut stolen_files = Vec::new();
+    for (role, name) in [(Role::Site, "site-north"), (Role::Operator, "operator-lab")] {
+        let holder = name.split_once('-').unwrap().1;
+        party(&home, role.clone(), holder);
+        // Its folder is handed over as a whole, and a second key is made for the same name.
+        let elsewhere = home.join(format!("first-{name}"));
+        std::fs::rename(home.join(name), &elsewhere).unwrap();
+        stolen_files.push(CredentialFiles::in_folder(&elsewhere));
+        let second = party(&home, role.clone(), holder);
+        stolen_files.push(stolen(&second, &format!("second-{name}")));
+        let before = std::fs::read(&second.certificate).unwrap();
+        renew(&home, &role, holder, Validity::days(1)).unwrap();
+        assert_ne!(before, std::fs::read(&second.certificate).unwrap());
+    }
+    let gone = tempfile::tempdir().unwrap();
+    for files in &mut stolen_files {
+        let folder = files.certificate.parent().unwrap();
+        let out = gone.path().join(folder.file_name().unwrap());
+        std::fs::rename(folder, &out).unwrap();
+        *files = CredentialFiles::in_folder(&out);
+    }
+    let [first, second, by_first, by_second] = &stolen_files[..] else {
+        unreachable!()
+    };
+    let (_keeps, mut to_old) = attend(&port.dial_with(second), "0.1.0").await.unwrap();
+    let (_north, mut from_old) = site(&mut port).await;
+    let lab = protocol::name::OperatorName::new("lab").unwrap();
+    let run = run_id(&lab, "monday").unwrap();
+    let sign = |files| Signer::load(files).unwrap().sign(JOB, 7, "monday").unwrap();
+    let warrants = [sign(by_first), sign(by_second)];
+    // As a hospital reads the list, for each run.
+    let judged = |warrant| {
+        let at_site = Warrants::load_revoking(&files.authority, &list).unwrap();
+        at_site.operator(&run, JOB, 7, warrant)
+    };
+    for warrant in &warrants {
+        judged(warrant).unwrap();
+    }
+
+    let began = Instant::now();
+    for (role, name) in [(Role::Site, "north"), (Role::Operator, "lab")] {
+        assert_eq!(revoke(&home, &role, name).unwrap(), list);
+        assert!(revoke(&home, &role, name).is_err());
+    }
+    // The open stream ends, and no other opens.
+    let ended = tokio::time::timeout(Duration::from_secs(5), from_old.next()).await;
+    let error = ended.expect("the stream lived on").unwrap_err();
+    assert!(error.to_string().contains("revoked"), "{error}");
+    assert!(to_old.next().await.is_err());
+    for files in [first, second] {
+        let again = attend(&port.dial_with(files), "0.1.0").await.unwrap_err();
+        assert_eq!(again.code(), Code::Revoked);
+    }
+    for warrant in &warrants {
+        let refused = judged(warrant).unwrap_err();
+        assert!(matches!(refused, WarrantError::Certificate(_)), "{refused}");
+    }
+    assert!(began.elapsed() < Duration::from_secs(5));
+    // A new key of the name is let in.
+    let dial = port.dial(Role::Site, "north");
+    attend(&dial, "0.1.0").await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -4,18 +4,18 @@
 //! `certificate.pem`, `key.pem` and `ca.pem`, mode 0600 in folders of mode 0700. A folder appears whole or not at all and
 //! is never written over, and adding one party touches no other's.
 
+mod authority;
 mod writing;
 
-use crate::identity::{Identity, Serial};
+use crate::identity::Identity;
 use crate::private::{self, OpenKey};
+pub(crate) use authority::revoked_serials;
+use authority::{Authority, certificate};
 use protocol::name::{NameError, OperatorName, SiteName};
 use rcgen::{
-    BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType,
-    ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose,
-    PKCS_ECDSA_P256_SHA256, RevokedCertParams, SanType, SerialNumber,
+    BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    PKCS_ECDSA_P256_SHA256, SanType,
 };
-use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, CertificateRevocationListDer};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
@@ -23,8 +23,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use time::OffsetDateTime;
-use writing::{File, read, write_folder};
-use x509_parser::prelude::{CertificateRevocationList, FromDer};
+use writing::{File, failed, read, write_folder};
 
 const AUTHORITY: &str = "authority";
 const CERTIFICATE_FILE: &str = "certificate.pem";
@@ -32,8 +31,6 @@ const KEY_FILE: &str = "key.pem";
 const AUTHORITY_FILE: &str = "ca.pem";
 /// The authority's list of revoked certificates.
 const REVOKED_FILE: &str = "revoked.pem";
-/// A list says until when it is good; no reader of ours refuses an older one, because none is safer than an old one.
-const LIST_VALIDITY: Duration = Duration::from_secs(3_650 * 86_400);
 /// Clocks of hospitals differ: a new certificate is valid from an hour ago.
 const CLOCK_SKEW: Duration = Duration::from_secs(3600);
 
@@ -112,6 +109,12 @@ pub enum CertificateError {
         /// Why.
         source: io::Error,
     },
+    /// The party has no certificate, or none that is not revoked.
+    #[error("found no valid certificate of {party}, wanted one")]
+    Absent {
+        /// The party.
+        party: String,
+    },
     /// Others may read the authority's key.
     #[error(transparent)]
     OpenKey(#[from] OpenKey),
@@ -169,7 +172,7 @@ pub fn init(folder: &Path, validity: Validity) -> Result<(), CertificateError> {
         // Empty at first, so that a configuration may name it from the beginning.
         File {
             name: REVOKED_FILE,
-            content: revoking(&issuer, BTreeSet::new())?,
+            content: authority::revoking(&issuer, BTreeSet::new())?,
         },
     ];
     write_folder(&folder.join(AUTHORITY), &files)
@@ -195,12 +198,14 @@ pub fn issue(
     validity: Validity,
 ) -> Result<CredentialFiles, CertificateError> {
     let identity = identity(role, name)?;
+    let place = folder.join(party(&identity));
+    writing::check_free(&place)?;
     let authority_pem = read(&folder.join(AUTHORITY).join(CERTIFICATE_FILE))?;
     let key = new_key()?;
     let files = [
         File {
             name: CERTIFICATE_FILE,
-            content: certified(folder, (&identity, role), validity, &key)?,
+            content: Authority::open(folder)?.issue((&identity, role), validity, &key)?,
         },
         File {
             name: KEY_FILE,
@@ -211,9 +216,8 @@ pub fn issue(
             content: authority_pem,
         },
     ];
-    let party = folder.join(format!("{}-{name}", identity.role()));
-    write_folder(&party, &files)?;
-    Ok(CredentialFiles::in_folder(&party))
+    write_folder(&place, &files)?;
+    Ok(CredentialFiles::in_folder(&place))
 }
 
 /// Issues a party's certificate anew for the key that it has, so that studies know it still, and puts it in the old one's place.
@@ -227,7 +231,7 @@ pub fn renew(
     validity: Validity,
 ) -> Result<CredentialFiles, CertificateError> {
     let identity = identity(role, name)?;
-    let files = CredentialFiles::in_folder(&folder.join(format!("{}-{name}", identity.role())));
+    let files = CredentialFiles::in_folder(&folder.join(party(&identity)));
     private::check_key(&files.key)?;
     let key = KeyPair::from_pem(&read(&files.key)?).map_err(CertificateError::Generation)?;
     let known;
@@ -240,13 +244,10 @@ pub fn renew(
             &known
         }
     };
-    let renewed = certified(folder, (&identity, role), validity, &key)?;
-    private::replace(&files.certificate, renewed.as_bytes()).map_err(|source| {
-        CertificateError::File {
-            path: files.certificate.clone(),
-            source,
-        }
-    })?;
+    let authority = Authority::open(folder)?;
+    let renewed = authority.issue((&identity, role), validity, &key)?;
+    let path = &files.certificate;
+    private::replace(path, renewed.as_bytes()).map_err(failed(path))?;
     Ok(files)
 }
 
@@ -266,141 +267,42 @@ pub struct Issued {
 /// # Errors
 /// [`CertificateError`].
 pub fn list(folder: &Path) -> Result<Vec<Issued>, CertificateError> {
-    let failed = |source| CertificateError::File {
-        path: folder.to_owned(),
-        source,
-    };
-    let revoked = revoked(folder)?;
-    let mut issued = Vec::new();
-    for entry in fs::read_dir(folder).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let path = entry.path().join(CERTIFICATE_FILE);
-        if !path.is_file() {
-            continue;
+    let revoked = authority::revoked(folder)?;
+    let own = certificate(&folder.join(AUTHORITY).join(CERTIFICATE_FILE))?;
+    let mut all = vec![Issued {
+        party: AUTHORITY.to_owned(),
+        until: Identity::validity(&own).end,
+        is_revoked: false,
+    }];
+    for (serial, certificate) in authority::issued(folder)? {
+        if let Ok(identity) = Identity::of_certificate(&certificate) {
+            all.push(Issued {
+                party: party(&identity),
+                until: Identity::validity(&certificate).end,
+                is_revoked: revoked.contains(&serial),
+            });
         }
-        let certificate = certificate(&path)?;
-        issued.push(Issued {
-            party: entry.file_name().to_string_lossy().into_owned(),
-            until: Identity::validity(&certificate).end,
-            is_revoked: revoked.contains(&Identity::serial(&certificate)),
-        });
     }
-    issued.sort_by(|one, other| one.party.cmp(&other.party));
-    Ok(issued)
+    all.sort_by(|one, other| (&one.party, one.until).cmp(&(&other.party, other.until)));
+    Ok(all)
 }
 
-/// Revokes the certificate that the authority in `folder` issued to a party, and writes the authority's list of revoked
-/// certificates anew; gives its path. The party's folder is renamed, so that another certificate can be issued.
+/// Revokes all keys that the authority in `folder` has certified for a party, and writes its list of
+/// revoked certificates anew; gives its path. The party's folder is renamed, so that another certificate can be issued.
 ///
 /// # Errors
 /// [`CertificateError`], also where that party has no certificate.
 pub fn revoke(folder: &Path, role: &Role, name: &str) -> Result<PathBuf, CertificateError> {
-    let identity = identity(role, name)?;
-    let party = folder.join(format!("{}-{name}", identity.role()));
-    let serial = Identity::serial(&certificate(&party.join(CERTIFICATE_FILE))?);
-    let list = folder.join(AUTHORITY).join(REVOKED_FILE);
-    let mut serials = revoked(folder)?;
-    serials.insert(serial.clone());
-    let signed = revoking(&issuer(folder)?, serials)?;
-    private::replace(&list, signed.as_bytes()).map_err(|source| CertificateError::File {
-        path: list.clone(),
-        source,
-    })?;
-    let number: String = serial
-        .iter()
-        .take(4)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    let kept = folder.join(format!("{}-{name}.revoked-{number}", identity.role()));
-    fs::rename(&party, &kept).map_err(|source| CertificateError::File {
-        path: party,
-        source,
-    })?;
-    Ok(list)
-}
-
-/// The numbers of the certificates that the authority in `folder` has revoked.
-fn revoked(folder: &Path) -> Result<BTreeSet<Serial>, CertificateError> {
-    let list = folder.join(AUTHORITY).join(REVOKED_FILE);
-    // An authority of an earlier version has none before it revokes.
-    if !list.exists() {
-        return Ok(BTreeSet::new());
+    let party = folder.join(party(&identity(role, name)?));
+    let list = Authority::open(folder)?.revoke(&identity(role, name)?)?;
+    // A party whose folder was moved elsewhere is revoked all the same.
+    if let Ok(certificate) = certificate(&party.join(CERTIFICATE_FILE)) {
+        let number = authority::hexadecimal(&Identity::serial(&certificate));
+        let number: String = number.chars().take(8).collect();
+        let kept = party.with_extension(format!("revoked-{number}"));
+        fs::rename(&party, &kept).map_err(failed(&party))?;
     }
-    let text = read(&list)?;
-    let signed = CertificateRevocationListDer::from_pem_slice(text.as_bytes()).ok();
-    let serials = signed.as_ref().and_then(revoked_serials);
-    serials.ok_or(CertificateError::Unreadable { path: list })
-}
-
-/// The list of revoked certificates of these numbers, PEM.
-fn revoking(
-    issuer: &Issuer<'_, KeyPair>,
-    serials: BTreeSet<Serial>,
-) -> Result<String, CertificateError> {
-    let now = OffsetDateTime::now_utc();
-    let one = |serial: Serial| RevokedCertParams {
-        serial_number: SerialNumber::from(serial),
-        revocation_time: now,
-        reason_code: None,
-        invalidity_date: None,
-    };
-    let params = CertificateRevocationListParams {
-        this_update: now,
-        next_update: now + LIST_VALIDITY,
-        crl_number: SerialNumber::from(now.unix_timestamp().unsigned_abs()),
-        issuing_distribution_point: None,
-        revoked_certs: serials.into_iter().map(one).collect(),
-        key_identifier_method: KeyIdMethod::Sha256,
-    };
-    let signed = params.signed_by(issuer).and_then(|list| list.pem());
-    signed.map_err(CertificateError::Generation)
-}
-
-/// A certificate by the authority in `folder`, PEM. None outlives its authority: one that would ends with it.
-fn certified(
-    folder: &Path,
-    (identity, role): (&Identity, &Role),
-    validity: Validity,
-    key: &KeyPair,
-) -> Result<String, CertificateError> {
-    let end = valid_until(&folder.join(AUTHORITY).join(CERTIFICATE_FILE))?;
-    let validity = Validity {
-        until: validity.until.min(end),
-        ..validity
-    };
-    let mut params = params(&identity.to_string(), validity);
-    params.subject_alt_names = alternative_names(identity, role)?;
-    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    params.extended_key_usages = vec![match role {
-        Role::Site | Role::Operator => ExtendedKeyUsagePurpose::ClientAuth,
-        Role::Coordinator { .. } => ExtendedKeyUsagePurpose::ServerAuth,
-    }];
-    params.use_authority_key_identifier_extension = true;
-    let certificate = params.signed_by(key, &issuer(folder)?);
-    Ok(certificate.map_err(CertificateError::Generation)?.pem())
-}
-
-fn certificate(path: &Path) -> Result<CertificateDer<'static>, CertificateError> {
-    let found = CertificateDer::from_pem_slice(read(path)?.as_bytes());
-    found.map_err(|_| CertificateError::Unreadable {
-        path: path.to_owned(),
-    })
-}
-
-/// The numbers of the certificates that a list revokes; none where it cannot be read.
-pub(crate) fn revoked_serials(list: &CertificateRevocationListDer<'_>) -> Option<BTreeSet<Serial>> {
-    let (_, list) = CertificateRevocationList::from_der(list).ok()?;
-    let serials = list.iter_revoked_certificates();
-    Some(serials.map(|one| one.raw_serial().to_vec()).collect())
-}
-
-fn issuer(folder: &Path) -> Result<Issuer<'static, KeyPair>, CertificateError> {
-    let authority = folder.join(AUTHORITY);
-    private::check_key(&authority.join(KEY_FILE))?;
-    let key = KeyPair::from_pem(&read(&authority.join(KEY_FILE))?)
-        .map_err(CertificateError::Generation)?;
-    Issuer::from_ca_cert_pem(&read(&authority.join(CERTIFICATE_FILE))?, key)
-        .map_err(CertificateError::Generation)
+    Ok(list)
 }
 
 fn identity(role: &Role, name: &str) -> Result<Identity, NameError> {
@@ -409,6 +311,11 @@ fn identity(role: &Role, name: &str) -> Result<Identity, NameError> {
         Role::Operator => Identity::Operator(OperatorName::new(name)?),
         Role::Coordinator { .. } => Identity::Coordinator(SiteName::new(name)?),
     })
+}
+
+/// What a party's folder is called.
+fn party(identity: &Identity) -> String {
+    identity.to_string().replace('/', "-")
 }
 
 fn new_key() -> Result<KeyPair, CertificateError> {

@@ -12,13 +12,27 @@ pub(super) struct File {
     pub(super) content: String,
 }
 
+/// Names the file or folder that the system's error is of.
+pub(super) fn failed(path: &Path) -> impl Fn(io::Error) -> CertificateError + '_ {
+    |source| CertificateError::File {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// Refuses a folder that is there: certificates are never written over.
+pub(super) fn check_free(folder: &Path) -> Result<(), CertificateError> {
+    match folder.exists() {
+        true => Err(CertificateError::Exists {
+            path: folder.to_owned(),
+        }),
+        false => Ok(()),
+    }
+}
+
 /// Writes a folder beside its place, then renames it: it appears whole or not at all.
 pub(super) fn write_folder(folder: &Path, files: &[File]) -> Result<(), CertificateError> {
-    if folder.exists() {
-        return Err(CertificateError::Exists {
-            path: folder.to_owned(),
-        });
-    }
+    check_free(folder)?;
     let beside = folder.with_extension(format!("{}.partial", std::process::id()));
     let written = write_files(&beside, files).and_then(|()| {
         // Renaming onto a folder that holds something fails: nothing is ever written over.
@@ -28,10 +42,7 @@ pub(super) fn write_folder(folder: &Path, files: &[File]) -> Result<(), Certific
                     path: folder.to_owned(),
                 }
             }
-            _ => CertificateError::File {
-                path: folder.to_owned(),
-                source,
-            },
+            _ => failed(folder)(source),
         })
     });
     if written.is_err() {
@@ -42,16 +53,12 @@ pub(super) fn write_folder(folder: &Path, files: &[File]) -> Result<(), Certific
 }
 
 fn write_files(folder: &Path, files: &[File]) -> Result<(), CertificateError> {
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| CertificateError::File { path, source }
-    };
     private::folder(folder).map_err(failed(folder))?;
     for file in files {
         let path = folder.join(file.name);
         let mut options = OpenOptions::new();
-        let mut handle =
-            private::open(&path, options.write(true).create_new(true)).map_err(failed(&path))?;
+        let handle = private::open(&path, options.write(true).create_new(true));
+        let mut handle = handle.map_err(failed(&path))?;
         handle
             .write_all(file.content.as_bytes())
             .map_err(failed(&path))?;
@@ -61,8 +68,5 @@ fn write_files(folder: &Path, files: &[File]) -> Result<(), CertificateError> {
 }
 
 pub(super) fn read(path: &Path) -> Result<String, CertificateError> {
-    fs::read_to_string(path).map_err(|source| CertificateError::File {
-        path: path.to_owned(),
-        source,
-    })
+    fs::read_to_string(path).map_err(failed(path))
 }
