@@ -1,16 +1,18 @@
 //! The command line of `kindred-coordinator`.
 
+mod certificates;
 mod study;
 
-use clap::{Args, Parser, Subcommand, value_parser};
+pub use certificates::{
+    Caller, Certificates, CertificatesList, CertificatesServe, Enrol, Init, Invite, Issue, Party,
+    Renew, Revoke,
+};
+use clap::{Args, Parser, Subcommand};
 use protocol::method;
 use protocol::method::asking::Asker;
 use service::log::LogFormat;
 use std::path::PathBuf;
 pub use study::{Study, StudyCard, StudyDraft, StudyOf, StudyPropose, StudyShow};
-
-/// The longest life of a certificate, a hundred years.
-const DAYS_MAX: i64 = 36_500;
 
 /// Finds similar patients across hospitals without moving their records.
 #[derive(Debug, Parser)]
@@ -36,6 +38,10 @@ pub enum Command {
     /// Submit, watch or cancel runs, and fetch their results
     #[command(subcommand)]
     Job(Job),
+    /// Get an operator's certificate by a token, for a key that is made here and stays here
+    Enrol(Enrol),
+    /// Renew the operator's certificate for its key
+    Renew(Renew),
     /// Make a certificate authority, and certificates for sites, operators and the coordinator
     #[command(subcommand)]
     Certificates(Certificates),
@@ -282,101 +288,4 @@ pub struct RunAndOut {
     /// Replace the results of another run in that folder; other files there are never touched
     #[arg(long)]
     pub force: bool,
-}
-
-/// `certificates`.
-#[derive(Debug, Subcommand)]
-pub enum Certificates {
-    /// Make a certificate authority
-    Init(Init),
-    /// Issue one certificate; earlier ones stay valid
-    Issue(Issue),
-    /// Issue a certificate anew for the same key, so that open studies still know its holder
-    Renew(Issue),
-    /// Revoke a certificate: writes the list of revoked certificates for the coordinator
-    Revoke(Revoke),
-    /// List all certificates, with the days that each is still valid
-    List(CertificatesList),
-}
-
-/// `certificates init`.
-#[derive(Debug, Args)]
-pub struct Init {
-    /// Folder of the authority and of all certificates
-    #[arg(long, value_name = "DIR")]
-    pub folder: PathBuf,
-    /// Days until the authority expires
-    #[arg(long, default_value_t = 3650, value_parser = value_parser!(u32).range(1..=DAYS_MAX))]
-    pub days: u32,
-}
-
-/// `certificates list`.
-#[derive(Debug, Args)]
-pub struct CertificatesList {
-    /// Folder of the authority and of all certificates
-    #[arg(long, value_name = "DIR")]
-    pub folder: PathBuf,
-    /// Print JSON, for machines
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `certificates issue`.
-#[derive(Debug, Args)]
-pub struct Issue {
-    /// Folder of the authority and of all certificates
-    #[arg(long, value_name = "DIR")]
-    pub folder: PathBuf,
-    /// The holder of the certificate
-    #[command(flatten)]
-    pub party: Party,
-    /// Names and addresses of the coordinator, separated by commas; a renewed certificate has the old one's unless others are named
-    #[arg(
-        long,
-        value_name = "HOST",
-        value_delimiter = ',',
-        requires = "coordinator"
-    )]
-    pub hosts: Vec<String>,
-    /// Days until the certificate expires
-    #[arg(long, default_value_t = 365, value_parser = value_parser!(u32).range(1..=DAYS_MAX))]
-    pub days: u32,
-}
-
-/// `certificates revoke`.
-#[derive(Debug, Args)]
-pub struct Revoke {
-    /// Folder of the authority and of all certificates
-    #[arg(long, value_name = "DIR")]
-    pub folder: PathBuf,
-    /// The holder of the certificate
-    #[command(flatten)]
-    pub party: Revoked,
-}
-
-/// Who can be kept out by the coordinator.
-#[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
-pub struct Revoked {
-    /// A site
-    #[arg(long, value_name = "NAME")]
-    pub site: Option<String>,
-    /// An operator
-    #[arg(long, value_name = "NAME")]
-    pub operator: Option<String>,
-}
-
-/// One of three kinds of party, by name.
-#[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
-pub struct Party {
-    /// A site
-    #[arg(long, value_name = "NAME")]
-    pub site: Option<String>,
-    /// An operator
-    #[arg(long, value_name = "NAME")]
-    pub operator: Option<String>,
-    /// The coordinator; needs --hosts
-    #[arg(long, value_name = "NAME")]
-    pub coordinator: Option<String>,
 }

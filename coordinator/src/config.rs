@@ -18,6 +18,19 @@ pub struct CoordinatorConfig {
     pub revoked: Option<PathBuf>,
     /// Where `/health` and `/metrics` answer, on loopback.
     pub status: Option<SocketAddr>,
+    /// Where certificates are signed, and by which authority.
+    pub enrolment: Option<Enrolling>,
+}
+
+/// Where certificates are signed, and by which authority.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Enrolling {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// The authority's folder, as `certificates init` made it.
+    pub folder: PathBuf,
+    /// Days until a certificate ends.
+    pub days: u32,
 }
 
 /// An operator's configuration.
@@ -25,6 +38,8 @@ pub struct CoordinatorConfig {
 pub struct OperatorConfig {
     /// The coordinator's address.
     pub coordinator: Address,
+    /// Where certificates are renewed.
+    pub enrolment: Option<Address>,
     /// Certificate, key and authority.
     pub tls: CredentialFiles,
 }
@@ -66,15 +81,7 @@ impl CoordinatorConfig {
     /// All problems at once.
     pub fn parse(text: &str, folder: &Path) -> Result<Self, DocumentErrors> {
         document::read(text, |root| {
-            let listen = root.required::<String>("listen").unwrap_or_default();
-            let address = listen.parse().ok();
-            if address.is_none() {
-                root.problem(
-                    "listen",
-                    &format!("{listen:?}"),
-                    "IP:PORT, as in 0.0.0.0:7443",
-                );
-            }
+            let address = listen(root, "0.0.0.0:7443");
             let home = root
                 .required::<String>("folder")
                 .map(|path| folder.join(path));
@@ -84,9 +91,20 @@ impl CoordinatorConfig {
                 Some((tls(section, folder)?, revoked))
             });
             let status = service::status::address(root);
+            let enrolment = root.table("enrolment", |section| {
+                let listen = listen(section, "0.0.0.0:7444");
+                let authority: Option<String> = section.required("authority");
+                let days = section.count("days", 365, 1..=36_500);
+                Some(Enrolling {
+                    listen: listen?,
+                    folder: folder.join(authority?),
+                    days: u32::try_from(days).ok()?,
+                })
+            });
             let (tls, revoked) = tls?;
             Some(Self {
                 status,
+                enrolment,
                 listen: address?,
                 folder: home?,
                 tls,
@@ -111,18 +129,38 @@ impl OperatorConfig {
     /// All problems at once.
     pub fn parse(text: &str, folder: &Path) -> Result<Self, DocumentErrors> {
         document::read(text, |root| {
-            let address = root.required::<String>("coordinator").unwrap_or_default();
-            let coordinator = Address::new(&address);
-            if coordinator.is_err() {
-                root.problem("coordinator", &format!("{address:?}"), "HOST:PORT");
-            }
+            let text = root.required::<String>("coordinator").unwrap_or_default();
+            let coordinator = address(root, "coordinator", &text);
+            let enrolment: Option<String> = root.optional("enrolment");
+            let enrolment = enrolment.and_then(|text| address(root, "enrolment", &text));
             let tls = root.required_table("tls", |section| tls(section, folder));
             Some(Self {
-                coordinator: coordinator.ok()?,
+                coordinator: coordinator?,
+                enrolment,
                 tls: tls?,
             })
         })
     }
+}
+
+/// The address to listen at.
+fn listen(section: &mut Section<'_, '_>, example: &str) -> Option<SocketAddr> {
+    let text: String = section.required("listen")?;
+    let address = text.parse().ok();
+    if address.is_none() {
+        let wanted = format!("IP:PORT, as in {example}");
+        section.problem("listen", &format!("{text:?}"), &wanted);
+    }
+    address
+}
+
+/// The address to dial.
+fn address(section: &mut Section<'_, '_>, key: &'static str, text: &str) -> Option<Address> {
+    let address = Address::new(text).ok();
+    if address.is_none() {
+        section.problem(key, &format!("{text:?}"), "HOST:PORT");
+    }
+    address
 }
 
 fn open<T>(

@@ -1,5 +1,6 @@
 //! Exit codes, as deploy/codes.md documents them.
 
+use crate::enrolment::EnrolmentError;
 use crate::folder::FolderError as RunsFolderError;
 use crate::operator::{AskError, OperatorError, StudyError};
 use crate::serve::ServeError;
@@ -10,6 +11,7 @@ use protocol::progress::Ending;
 use report::{FolderError, JsonError};
 use wire::TlsError;
 use wire::certificates::CertificateError;
+use wire::enrolment::EnrolError;
 
 /// A command line that clap lets pass and that still cannot be meant.
 #[derive(Debug, thiserror::Error)]
@@ -91,6 +93,7 @@ impl Exit {
             | Code::Signature
             | Code::Busy
             | Code::Role
+            | Code::Enrolment
             | Code::Version
             | Code::Unreachable
             | Code::Proxy
@@ -121,6 +124,25 @@ impl Exits for FolderError {
         match self.is_usage() {
             true => Exit::Usage,
             false => Exit::Failed,
+        }
+    }
+}
+
+impl Exits for EnrolmentError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Enrol(EnrolError::Connection { source }) => Exit::of_call(source.code()),
+            Self::Enrol(EnrolError::Answer { .. }) => Exit::Connection,
+            Self::Enrol(EnrolError::File { .. }) | Self::Write { .. } => Exit::Failed,
+            Self::Enrol(
+                EnrolError::Certificate(_) | EnrolError::Tls(_) | EnrolError::OpenKey(_),
+            )
+            | Self::Config(_)
+            | Self::Absent { .. }
+            | Self::Certificate(_)
+            | Self::Token(_)
+            | Self::Usage(_)
+            | Self::Tls(_) => Exit::Usage,
         }
     }
 }
@@ -215,6 +237,7 @@ impl Exits for ServeError {
             Self::Config(_) | Self::Tls(_) | Self::Folder(RunsFolderError::InUse { .. }) => {
                 Exit::Usage
             }
+            Self::Certificate(_) | Self::NoEnrolment { .. } => Exit::Usage,
             Self::Listen(_) | Self::Status(_) => Exit::Connection,
             Self::Folder(RunsFolderError::System { .. })
             | Self::Store(_)

@@ -6,6 +6,7 @@ pub mod clock;
 pub mod config;
 pub mod doctor;
 pub mod driver;
+pub mod enrolment;
 pub mod exit;
 pub mod folder;
 pub mod journals;

@@ -2,10 +2,10 @@
 
 use clap::Parser;
 use coordinator::certificates::IssuedCertificates;
-use coordinator::cli::{Certificates, Cli, Command, Issue, Job, Party, Revoked, RunAndOut, Study};
+use coordinator::cli::{Certificates, Cli, Command, Issue, Job, Party, RunAndOut, Study};
 use coordinator::exit::{Ended, Exit, UsageError};
 use coordinator::operator::{self, Asked, Watched};
-use coordinator::{doctor, serve, simulate};
+use coordinator::{doctor, enrolment, serve, simulate};
 use protocol::name::RunId;
 use protocol::progress::Ending;
 use protocol::result::RunResult;
@@ -17,6 +17,7 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 use time::{Date, OffsetDateTime};
 use tracing::level_filters::LevelFilter;
+use wire::CredentialFiles;
 use wire::certificates::{self, Role, Validity};
 
 fn main() -> ExitCode {
@@ -24,10 +25,13 @@ fn main() -> ExitCode {
     // A simulation speaks by its progress; a server by its log.
     let (format, level) = match &cli.command {
         Command::Serve(serve) => (serve.log_format, LevelFilter::INFO),
+        Command::Certificates(Certificates::Serve(_)) => (LogFormat::Text, LevelFilter::INFO),
         Command::Simulate(_)
         | Command::Doctor(_)
         | Command::Study(_)
         | Command::Job(_)
+        | Command::Enrol(_)
+        | Command::Renew(_)
         | Command::Certificates(_) => (LogFormat::Text, LevelFilter::ERROR),
     };
     log::begin(format, level);
@@ -79,17 +83,44 @@ async fn run(command: Command) -> Result<Exit, Ended> {
         }
         Command::Study(study) => run_study(study).await,
         Command::Job(job) => run_job(job).await,
-        Command::Certificates(certificates) => run_certificates(certificates),
+        Command::Enrol(arguments) => {
+            let enrolled = enrolment::enrol(&arguments).await?;
+            print_files(&enrolled.files)?;
+            say(enrolled.config.display())?;
+            print_expiry(&enrolled.files.certificate)?;
+            Ok(Exit::Done)
+        }
+        Command::Renew(arguments) => {
+            let files = enrolment::renew(&arguments).await?;
+            say(files.certificate.display())?;
+            print_expiry(&files.certificate)?;
+            Ok(Exit::Done)
+        }
+        Command::Certificates(certificates) => run_certificates(certificates).await,
     }
 }
 
-fn run_certificates(command: Certificates) -> Result<Exit, Ended> {
+async fn run_certificates(command: Certificates) -> Result<Exit, Ended> {
     match command {
+        Certificates::Serve(arguments) => {
+            enrolment::serve(&arguments).await?;
+            Ok(Exit::Done)
+        }
         Certificates::Init(arguments) => {
             certificates::init(&arguments.folder, Validity::days(arguments.days))?;
             let authority = arguments.folder.join("authority");
             say(authority.display())?;
             print_expiry(&authority.join("certificate.pem"))?;
+            Ok(Exit::Done)
+        }
+        Certificates::Invite(arguments) => {
+            let token = enrolment::invite(&arguments)?;
+            say(&token)?;
+            remark(format_args!(
+                "for {}, once, until {}: send it by a way that nobody else reads",
+                token.identity,
+                minute(token.until)
+            ));
             Ok(Exit::Done)
         }
         Certificates::Issue(arguments) => {
@@ -104,10 +135,7 @@ fn run_certificates(command: Certificates) -> Result<Exit, Ended> {
             }
             let validity = Validity::days(arguments.days);
             let files = certificates::issue(&arguments.folder, &role, name, validity)?;
-            for path in [&files.certificate, &files.key, &files.authority] {
-                say(path.display())?;
-            }
-            remark(format_args!("fingerprint {}", wire::fingerprint(&files)?));
+            print_files(&files)?;
             if print_expiry(&files.certificate)? < day(validity.until) {
                 remark("note: it would outlive its authority, and ends with it");
             }
@@ -128,15 +156,7 @@ fn run_certificates(command: Certificates) -> Result<Exit, Ended> {
             Ok(Exit::Done)
         }
         Certificates::Revoke(arguments) => {
-            let Revoked { site, operator } = &arguments.party;
-            let (role, name) = match (site, operator) {
-                (Some(name), _) => (Role::Site, name),
-                (None, Some(name)) => (Role::Operator, name),
-                (None, None) => {
-                    let text = "found no party, wanted --site or --operator";
-                    return Err(UsageError(text.to_owned()).into());
-                }
-            };
+            let (role, name) = arguments.party.role()?;
             let list = certificates::revoke(&arguments.folder, &role, name)?;
             say(list.display())?;
             Ok(Exit::Done)
@@ -245,6 +265,15 @@ fn run_and_folder(arguments: &RunAndOut) -> Result<(RunId, PendingFolder), Ended
     Ok((run, folder))
 }
 
+/// Tells where certificate, key and authority are, and by what studies name their holder.
+fn print_files(files: &CredentialFiles) -> Result<(), Ended> {
+    for path in [&files.certificate, &files.key, &files.authority] {
+        say(path.display())?;
+    }
+    remark(format_args!("fingerprint {}", wire::fingerprint(files)?));
+    Ok(())
+}
+
 /// Tells the last day of a certificate, and gives it.
 fn print_expiry(certificate: &Path) -> Result<Date, Ended> {
     let end = day(certificates::valid_until(certificate)?);
@@ -255,6 +284,13 @@ fn print_expiry(certificate: &Path) -> Result<Date, Ended> {
 /// The day of a moment, in UTC.
 fn day(moment: SystemTime) -> Date {
     OffsetDateTime::from(moment).date()
+}
+
+/// A moment to the minute, in UTC.
+fn minute(moment: SystemTime) -> String {
+    let moment = OffsetDateTime::from(moment);
+    let (hour, minute) = (moment.hour(), moment.minute());
+    format!("{} {hour:02}:{minute:02} UTC", moment.date())
 }
 
 fn party(arguments: &Issue) -> (Role, &str) {

@@ -4,6 +4,7 @@ use crate::cli;
 use crate::config::{ConfigError, CoordinatorConfig};
 use crate::driver;
 use crate::driver::Seen;
+use crate::enrolment;
 use crate::folder::{Folder, FolderError};
 use crate::store::{Store, StoreError};
 use service::signals::{Heard, Signals};
@@ -41,6 +42,15 @@ pub enum ServeError {
     /// The status port cannot be used.
     #[error(transparent)]
     Status(#[from] StatusError),
+    /// The authority cannot sign.
+    #[error(transparent)]
+    Certificate(#[from] wire::certificates::CertificateError),
+    /// There is nothing that says by which authority certificates are signed.
+    #[error("{}: found no [enrolment], wanted it", path.display())]
+    NoEnrolment {
+        /// The configuration.
+        path: std::path::PathBuf,
+    },
     /// The system refused a signal handler.
     #[error("signals cannot be listened to")]
     Signals(#[source] io::Error),
@@ -64,7 +74,11 @@ pub async fn serve(arguments: &cli::Serve) -> Result<(), ServeError> {
     let (calls, incoming) = mpsc::channel(CALLS_MAX);
     let (stop_driving, stopped) = oneshot::channel::<Infallible>();
     let (stop_serving, closed) = oneshot::channel::<Infallible>();
+    let (stop_signing, unsigned) = oneshot::channel::<Infallible>();
     let until = |dropped: oneshot::Receiver<Infallible>| async move { drop(dropped.await) };
+    let signing = config.enrolment.as_ref();
+    let signing = signing.map(|signing| enrolment::open(&config.tls, signing, until(unsigned)));
+    let signing = signing.transpose()?.map(tokio::spawn);
     let warrants = tls.warrants();
     let (seen, mut status) = (Seen::default(), Status::new(driver::VERSION));
     seen.register(&mut status);
@@ -89,8 +103,11 @@ pub async fn serve(arguments: &cli::Serve) -> Result<(), ServeError> {
         "stopping, as asked; runs go on from their last stored exchange after the next start"
     );
     // First the runs, so that nobody takes the end of the port for the loss of a site.
-    drop(stop_driving);
+    drop((stop_driving, stop_signing));
     driving.await?;
+    if let Some(signing) = signing {
+        let _ = signing.await;
+    }
     drop(stop_serving);
     let _ = serving.await;
     Ok(())

@@ -4,6 +4,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../proto");
     println!("cargo:rerun-if-changed={}", root.display());
     let files = [
+        "federation/v1/enrolment.proto",
         "federation/v1/federation.proto",
         "federation/v1/operations.proto",
     ];

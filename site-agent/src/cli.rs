@@ -4,7 +4,7 @@ mod predict;
 mod service;
 mod study;
 
-pub use self::service::{Doctor, Serve};
+pub use self::service::{Doctor, Enrol, Serve};
 pub use predict::{KernelOption, LearnerOption, Predict};
 pub use study::{
     Study, StudyApprove, StudyAudit, StudyBudget, StudyConsent, StudyFile, StudyLeave,
@@ -29,6 +29,10 @@ pub enum Command {
     Serve(Serve),
     /// Look at all that the agent needs, from its configuration to its data, and say how to mend it
     Doctor(Doctor),
+    /// Get the site's certificate by a token, for a key that is made here and stays here
+    Enrol(Enrol),
+    /// Renew the site's certificate for its key
+    Renew(SiteOnly),
     /// Run a job on one cohort, without a coordinator; nothing leaves
     Local(Local),
     /// Find the most similar patients of this site; nothing leaves

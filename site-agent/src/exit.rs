@@ -3,6 +3,7 @@
 use crate::books::chain::{ChainError, HeadError};
 use crate::cases::CasesError;
 use crate::config::{ConfigError, DialError};
+use crate::enrolment::EnrolmentError;
 use crate::run::audit::AuditError;
 use crate::run::driver::AgentError;
 use crate::run::local::LocalError;
@@ -14,6 +15,7 @@ use similarity::uses::clusters::ClusterError;
 use similarity::uses::prediction::PredictionError;
 use std::io;
 use wire::TlsError;
+use wire::enrolment::EnrolError;
 use wire::jobs::StudyFileError;
 use wire::private::OpenKey;
 
@@ -90,6 +92,26 @@ impl Exits for AgentError {
             Self::Refused { .. } => Exit::Connection,
             Self::Worker => Exit::Failed,
             Self::Books(error) => error.exit(),
+        }
+    }
+}
+
+impl Exits for EnrolmentError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Enrol(EnrolError::Connection { .. } | EnrolError::Answer { .. }) => {
+                Exit::Connection
+            }
+            Self::Enrol(EnrolError::File { .. }) | Self::Write { .. } => Exit::Failed,
+            Self::Enrol(
+                EnrolError::Certificate(_) | EnrolError::Tls(_) | EnrolError::OpenKey(_),
+            )
+            | Self::Token(_)
+            | Self::Usage(_)
+            | Self::Proxy(_)
+            | Self::Password(_)
+            | Self::Config(_)
+            | Self::Dial(_) => Exit::Usage,
         }
     }
 }

@@ -5,6 +5,7 @@ pub mod cases;
 pub mod cli;
 pub mod config;
 pub mod doctor;
+pub mod enrolment;
 pub mod exit;
 pub mod explain;
 pub mod method;

@@ -23,13 +23,13 @@ use site_agent::run::{answers, audit};
 use site_agent::run::{driver, local};
 use site_agent::source::{DataCheck, Dictionary};
 use site_agent::studies::{Listing, Review};
-use site_agent::{cases, cli, doctor, source, studies, synthesise};
+use site_agent::{cases, cli, doctor, enrolment, source, studies, synthesise};
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 use tracing::level_filters::LevelFilter;
-use wire::Dial;
+use wire::{CredentialFiles, Dial};
 
 /// What `journal list` says before the first message.
 const NOTHING_LEFT: &str = "nothing has left this site yet";
@@ -39,6 +39,8 @@ fn main() -> ExitCode {
     let format = match &cli.command {
         Command::Serve(serve) => serve.log_format,
         Command::Doctor(_)
+        | Command::Enrol(_)
+        | Command::Renew(_)
         | Command::Local(_)
         | Command::Similar(_)
         | Command::Match(_)
@@ -67,6 +69,16 @@ fn run(command: Command) -> Result<Exit, Ended> {
     match command {
         Command::Serve(arguments) => serve(&arguments),
         Command::Doctor(arguments) => doctor(&arguments),
+        Command::Enrol(arguments) => {
+            let enrolled = runtime()?.block_on(enrolment::enrol(&arguments))?;
+            for path in [&enrolled.files.key, &enrolled.config] {
+                say(path.display())?;
+            }
+            print_certificate(&enrolled.files)
+        }
+        Command::Renew(arguments) => {
+            print_certificate(&runtime()?.block_on(enrolment::renew(&arguments.config))?)
+        }
         Command::Local(arguments) => {
             let ran = local::run(&arguments)?;
             match &ran.result.ending {
@@ -281,12 +293,27 @@ fn write_dictionary(check: &DataCheck, named: Option<&Path>, config: &Path) -> R
     Ok(())
 }
 
+/// Says where the certificate is, by what studies name its holder, and when it ends.
+fn print_certificate(files: &CredentialFiles) -> Result<Exit, Ended> {
+    say(files.certificate.display())?;
+    remark(format_args!("fingerprint {}", wire::fingerprint(files)?));
+    let until = wire::certificates::valid_until(&files.certificate);
+    if let Ok(until) = until {
+        let day = time::OffsetDateTime::from(until).date();
+        remark(format_args!("valid until {day}"));
+    }
+    Ok(Exit::Done)
+}
+
+/// What carries out one command.
+fn runtime() -> io::Result<tokio::runtime::Runtime> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_all().build()
+}
+
 /// Prints what was found, and whether something must be mended.
 fn doctor(arguments: &Doctor) -> Result<Exit, Ended> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let checkup = runtime.block_on(doctor::examine(&arguments.config));
+    let checkup = runtime()?.block_on(doctor::examine(&arguments.config));
     say(checkup.shown(arguments.json))?;
     Ok(match checkup.is_well() {
         true => Exit::Done,

@@ -65,6 +65,7 @@ codes! {
     Busy "KDR-BUSY" "Too many calls, or too many runs, wait already.",
     Role "KDR-ROLE" "The role in the certificate does not allow the call.",
     Version "KDR-VERSION" "The two sides speak different versions of the protocol.",
+    Enrolment "KDR-ENROLMENT" "The token, or the request for a certificate, is refused.",
     // Why a connection ended, or never began.
     Unreachable "KDR-UNREACHABLE" "The coordinator cannot be reached.",
     Proxy "KDR-PROXY" "The proxy does not let the connection through.",

@@ -6,12 +6,13 @@
 //!   -> encoding       parts, frames, whole messages, answers that are sealed
 //! connection          one stream: dialled, accepted, watched over
 //!   -> identity       who is at its other end
-//! server, client, operations
+//! server, client, operations, enrolment
 //! ```
 
 mod client;
 mod connection;
 mod encoding;
+pub mod enrolment;
 mod error;
 mod generated;
 mod identity;

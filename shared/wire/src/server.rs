@@ -32,6 +32,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Server;
+use tonic::transport::server::Router;
 use tonic::{Request, Response, Status, Streaming};
 
 /// The port could not be served.
@@ -66,7 +67,15 @@ pub async fn serve(
         stopping.subscribe(),
     ))
     .max_decoding_message_size(FRAME_BYTES_MAX);
-    let router = Server::builder()
+    let router = builder()
+        .add_service(InterceptedService::new(attendance, only_sites))
+        .add_service(InterceptedService::new(operator, only_operators));
+    serve_until(router, listener, tls, stopping, stop).await
+}
+
+/// HTTP/2 as all our ports speak it.
+pub(crate) fn builder() -> Server {
+    Server::builder()
         .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
         .http2_keepalive_timeout(Some(PING_REPLY_TIMEOUT))
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
@@ -74,8 +83,16 @@ pub async fn serve(
         .http2_max_header_list_size(HEADER_LIST_BYTES)
         .max_frame_size(HTTP2_FRAME_BYTES)
         .max_concurrent_streams(STREAMS_MAX)
-        .add_service(InterceptedService::new(attendance, only_sites))
-        .add_service(InterceptedService::new(operator, only_operators));
+}
+
+/// Serves on a bound port until `stop` is ready, which `stopping` then says to all streams.
+pub(crate) async fn serve_until(
+    router: Router,
+    listener: TcpListener,
+    tls: ServerTls,
+    stopping: watch::Sender<bool>,
+    stop: impl Future<Output = ()>,
+) -> Result<(), ServeError> {
     let mut stopped = stopping.subscribe();
     let port = callers(listener, tls);
     let serving = router.serve_with_incoming_shutdown(port, async move {

@@ -32,6 +32,8 @@ pub struct SiteConfig {
     pub site: SiteName,
     /// Where the coordinator listens.
     pub coordinator: Address,
+    /// Where certificates are renewed.
+    pub enrolment: Option<Address>,
     /// Proof of who this site is, and which authority it trusts.
     pub tls: CredentialFiles,
     /// The authority's list of revoked certificates; it is read for each run.
@@ -115,7 +117,9 @@ impl SiteConfig {
     pub fn parse(text: &str, folder: &Path) -> Result<Self, DocumentErrors> {
         document::read(text, |root| {
             let site = site(root);
-            let coordinator = address(root, "coordinator");
+            let coordinator = required_address(root, "coordinator");
+            let enrolment: Option<String> = root.optional("enrolment");
+            let enrolment = enrolment.and_then(|text| address(root, "enrolment", &text));
             let files = root.required_table("tls", |section| {
                 let ca = path(section, "ca", folder);
                 let certificate = path(section, "certificate", folder);
@@ -142,6 +146,7 @@ impl SiteConfig {
             Some(Self {
                 site: site?,
                 coordinator: coordinator?,
+                enrolment,
                 tls,
                 revoked,
                 proxy,
@@ -222,9 +227,13 @@ fn site(root: &mut Section<'_, '_>) -> Option<SiteName> {
 }
 
 /// `host:port`, with `[...]` around an IPv6 address.
-fn address(section: &mut Section<'_, '_>, key: &'static str) -> Option<Address> {
+fn required_address(section: &mut Section<'_, '_>, key: &'static str) -> Option<Address> {
     let text: String = section.required(key)?;
-    match Address::new(&text) {
+    address(section, key, &text)
+}
+
+fn address(section: &mut Section<'_, '_>, key: &'static str, text: &str) -> Option<Address> {
+    match Address::new(text) {
         Ok(address) => Some(address),
         Err(_) => {
             let wanted = "host:port, such as \"coordinator.example:7443\"";
@@ -235,7 +244,7 @@ fn address(section: &mut Section<'_, '_>, key: &'static str) -> Option<Address> 
 }
 
 fn proxy(section: &mut Section<'_, '_>, folder: &Path) -> Option<Proxy> {
-    let address = address(section, "address");
+    let address = required_address(section, "address");
     let user: Option<String> = section.optional("user");
     let password = secret::password(section, folder);
     let credentials = match (user, password) {

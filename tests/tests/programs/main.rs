@@ -12,6 +12,7 @@ mod command_line;
 mod compare;
 mod curves;
 mod end_to_end;
+mod enrolment;
 mod examples;
 mod few_events;
 mod forest_end_to_end;

@@ -8,6 +8,7 @@ use crate::connection::transport::{
     PING_REPLY_TIMEOUT, SEND_BUFFER_BYTES, STREAM_WINDOW_BYTES,
 };
 use crate::encoding::frame::FRAME_BYTES_MAX;
+use crate::generated::enrolment_client::EnrolmentClient;
 use crate::generated::federation_client::FederationClient;
 use crate::generated::operations_client::OperationsClient;
 use crate::identity::Identity;
@@ -17,6 +18,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::rt::TokioIo;
 use protocol::limits::KEEPALIVE_INTERVAL;
+use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use std::error::Error;
 use std::fmt;
@@ -65,6 +67,32 @@ impl Address {
         };
         address.uri().map_err(|_| refused())?;
         Ok(address)
+    }
+
+    /// A host, which may be an IPv6 address without brackets, and a port.
+    ///
+    /// # Errors
+    /// [`AddressError`] tells what was found.
+    pub fn of_host(host: &str, port: u16) -> Result<Self, AddressError> {
+        match host.contains(':') {
+            true => Self::new(&format!("[{host}]:{port}")),
+            false => Self::new(&format!("{host}:{port}")),
+        }
+    }
+
+    /// The port.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The same host at another port.
+    #[must_use]
+    pub fn with_port(&self, port: u16) -> Self {
+        Self {
+            host: self.host.clone(),
+            port,
+        }
     }
 
     fn uri(&self) -> Result<Uri, http::uri::InvalidUri> {
@@ -129,6 +157,13 @@ pub struct Dial {
     pub proxy: Option<Proxy>,
 }
 
+/// The way to a port, and the TLS that is spoken there.
+pub(crate) struct Way<'a> {
+    pub(crate) address: &'a Address,
+    pub(crate) tls: Arc<ClientConfig>,
+    pub(crate) proxy: Option<&'a Proxy>,
+}
+
 type Stream = Watched<TlsStream<TcpStream>>;
 
 /// An open connection, ready for calls.
@@ -146,9 +181,24 @@ impl Line {
     pub(crate) fn operations(&self) -> OperationsClient<Channel> {
         OperationsClient::new(self.channel.clone()).max_decoding_message_size(FRAME_BYTES_MAX)
     }
+
+    pub(crate) fn enrolment(&self) -> EnrolmentClient<Channel> {
+        EnrolmentClient::new(self.channel.clone()).max_decoding_message_size(FRAME_BYTES_MAX)
+    }
 }
 
 impl Dial {
+    pub(crate) async fn connect(&self) -> Result<Line, ConnectionError> {
+        let way = Way {
+            address: &self.address,
+            tls: Arc::clone(&self.tls.config),
+            proxy: self.proxy.as_ref(),
+        };
+        way.connect().await
+    }
+}
+
+impl Way<'_> {
     pub(crate) async fn connect(&self) -> Result<Line, ConnectionError> {
         let stream = self.secure(self.reach().await?).await?;
         let fault = stream.fault();
@@ -189,7 +239,7 @@ impl Dial {
             .address
             .uri()
             .map_err(|error| self.unreachable(error.to_string()))?;
-        let Some(proxy) = &self.proxy else {
+        let Some(proxy) = self.proxy else {
             let reached = connector.oneshot(destination).await;
             return reached
                 .map(TokioIo::into_inner)
@@ -222,7 +272,7 @@ impl Dial {
     async fn secure(&self, stream: TcpStream) -> Result<Stream, ConnectionError> {
         let name = ServerName::try_from(self.address.host.clone())
             .map_err(|error| self.unreachable(error.to_string()))?;
-        let connector = TlsConnector::from(Arc::clone(&self.tls.config));
+        let connector = TlsConnector::from(Arc::clone(&self.tls));
         let handshake = tokio::time::timeout(CONNECT_TIMEOUT, connector.connect(name, stream));
         let stream = match handshake.await {
             Ok(shaken) => shaken.map_err(|error| self.handshake_failed(&error))?,

@@ -6,14 +6,15 @@ use crate::connection::liveness::{Lease, Watched};
 use crate::connection::slots::{Slot, Slots};
 use crate::connection::transport::{
     CONNECT_TIMEOUT, FIRST_BYTE_TIMEOUT, HANDSHAKES_MAX, REFUSAL_LINGER, REFUSALS_LOGGED_MAX,
-    REVOKED_LOOK_INTERVAL, SEND_BUFFER_BYTES,
+    REVOKED_LOOK_INTERVAL, SEND_BUFFER_BYTES, STRANGER_TIMEOUT,
 };
 use crate::identity::Identity;
-use crate::identity::tls::ServerTls;
+use crate::identity::tls::{Callers, ServerTls};
+use rustls::pki_types::CertificateDer;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::mpsc;
@@ -62,6 +63,10 @@ pub fn listen(address: SocketAddr) -> Result<TcpListener, ListenError> {
 pub(crate) struct Caller {
     /// None where the certificate names nobody of this federation.
     pub(crate) identity: Option<Identity>,
+    /// The certificate; none of a caller at the port of enrolment who has none yet.
+    pub(crate) certificate: Option<CertificateDer<'static>>,
+    /// Where the caller is.
+    pub(crate) address: IpAddr,
     /// Why the connection ended, once it has.
     pub(crate) fault: FaultSlot,
 }
@@ -70,17 +75,15 @@ impl Connected for Watched<TlsStream<TcpStream>> {
     type ConnectInfo = Caller;
 
     fn connect_info(&self) -> Caller {
-        let certificates = self
-            .stream()
-            .get_ref()
-            .1
-            .peer_certificates()
-            .unwrap_or_default();
-        let identity = certificates
-            .first()
-            .and_then(|first| Identity::of_certificate(first).ok());
+        let (stream, session) = self.stream().get_ref();
+        let certificates = session.peer_certificates().unwrap_or_default();
+        let first = certificates.first();
+        let address = stream.peer_addr().map(|peer| peer.ip());
         Caller {
-            identity,
+            identity: first.and_then(|first| Identity::of_certificate(first).ok()),
+            certificate: first.map(|first| first.clone().into_owned()),
+            // Of a socket that is closed already.
+            address: address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
             fault: self.fault(),
         }
     }
@@ -147,6 +150,7 @@ async fn accept(
 /// What all callers of a port share.
 struct Desk {
     acceptor: TlsAcceptor,
+    callers: Callers,
     slots: Arc<Slots>,
     holders: Arc<Holders>,
     refusals: Arc<Refusals>,
@@ -156,6 +160,7 @@ impl Desk {
     fn new(tls: &ServerTls) -> Self {
         let desk = Self {
             acceptor: TlsAcceptor::from(Arc::clone(&tls.config)),
+            callers: tls.callers.clone(),
             slots: Arc::default(),
             holders: Arc::default(),
             refusals: Arc::default(),
@@ -169,6 +174,7 @@ impl Desk {
         self.holders.revoke(tls.serials.clone());
         Self {
             acceptor: TlsAcceptor::from(Arc::clone(&tls.config)),
+            callers: tls.callers.clone(),
             slots: Arc::clone(&self.slots),
             holders: Arc::clone(&self.holders),
             refusals: Arc::clone(&self.refusals),
@@ -214,7 +220,9 @@ impl Desk {
         peer: SocketAddr,
     ) -> Option<Watched<TlsStream<TcpStream>>> {
         let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
-        let first = certificates.first()?;
+        let Some(first) = certificates.first() else {
+            return self.admit_stranger(stream, peer);
+        };
         let holder = match Identity::of_certificate(first) {
             Ok(identity) => identity.to_string(),
             Err(error) => {
@@ -226,6 +234,27 @@ impl Desk {
         let (place, cut) = self.holders.enter(holder, Identity::serial(first))?;
         let lease = Lease {
             until,
+            cut: Some(cut),
+            place: Some(place),
+        };
+        Some(Watched::new(stream, lease))
+    }
+}
+
+impl Desk {
+    /// A caller without a certificate, whom the port of enrolment alone receives, and not for long.
+    fn admit_stranger(
+        &self,
+        stream: TlsStream<TcpStream>,
+        peer: SocketAddr,
+    ) -> Option<Watched<TlsStream<TcpStream>>> {
+        match &self.callers {
+            Callers::Known => return None,
+            Callers::Anybody { .. } => {}
+        }
+        let (place, cut) = self.holders.enter(peer.ip().to_string(), Vec::new())?;
+        let lease = Lease {
+            until: SystemTime::now() + STRANGER_TIMEOUT,
             cut: Some(cut),
             place: Some(place),
         };

@@ -18,6 +18,8 @@ pub(crate) const PING_REPLY_TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// For the first message of a site.
 pub(crate) const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
+/// For all that a caller without a certificate has to ask.
+pub(crate) const STRANGER_TIMEOUT: Duration = Duration::from_secs(60);
 /// For the first byte of a caller.
 pub(crate) const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Handshakes at the same time; for a further caller the one that was silent longest makes room.

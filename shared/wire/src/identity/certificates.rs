@@ -5,8 +5,10 @@
 //! is never written over, and adding one party touches no other's.
 
 mod authority;
+mod requests;
 mod writing;
 
+use crate::enrolment::hexadecimal;
 use crate::identity::Identity;
 use crate::private::{self, OpenKey};
 pub(crate) use authority::revoked_serials;
@@ -16,6 +18,8 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose,
     PKCS_ECDSA_P256_SHA256, SanType,
 };
+pub use requests::invite;
+pub(crate) use requests::{Certified, RequestError, enrol, fingerprint, renew_shown, request};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
@@ -133,6 +137,9 @@ pub enum CertificateError {
         /// The file.
         path: PathBuf,
     },
+    /// The system gives no random numbers.
+    #[error("the system has no random numbers")]
+    NoRandom,
     /// A certificate could not be made, or the authority's could not be read.
     #[error("could not make a certificate")]
     Generation(#[source] rcgen::Error),
@@ -184,6 +191,22 @@ pub fn init(folder: &Path, validity: Validity) -> Result<(), CertificateError> {
 /// [`CertificateError`].
 pub fn valid_until(path: &Path) -> Result<SystemTime, CertificateError> {
     Ok(Identity::validity(&certificate(path)?).end)
+}
+
+/// The DNS names and IP addresses that the certificate of a file is for.
+///
+/// # Errors
+/// [`CertificateError`].
+pub fn hosts(path: &Path) -> Result<Vec<String>, CertificateError> {
+    Ok(Identity::hosts(&certificate(path)?))
+}
+
+/// Whether the authority in `folder` can sign here.
+///
+/// # Errors
+/// [`CertificateError`] says why not.
+pub fn check_authority(folder: &Path) -> Result<(), CertificateError> {
+    Authority::open(folder).map(|_| ())
 }
 
 /// Issues a certificate by the authority in `folder` and writes it to `folder`/role-name. None outlives its authority: one
@@ -297,7 +320,7 @@ pub fn revoke(folder: &Path, role: &Role, name: &str) -> Result<PathBuf, Certifi
     let list = Authority::open(folder)?.revoke(&identity(role, name)?)?;
     // A party whose folder was moved elsewhere is revoked all the same.
     if let Ok(certificate) = certificate(&party.join(CERTIFICATE_FILE)) {
-        let number = authority::hexadecimal(&Identity::serial(&certificate));
+        let number = hexadecimal(&Identity::serial(&certificate));
         let number: String = number.chars().take(8).collect();
         let kept = party.with_extension(format!("revoked-{number}"));
         fs::rename(&party, &kept).map_err(failed(&party))?;
@@ -313,12 +336,21 @@ fn identity(role: &Role, name: &str) -> Result<Identity, NameError> {
     })
 }
 
+/// The authority's certificate in `folder`, and its list of revoked ones.
+pub(crate) fn authority_files(folder: &Path) -> (PathBuf, PathBuf) {
+    let authority = folder.join(AUTHORITY);
+    (
+        authority.join(CERTIFICATE_FILE),
+        authority.join(REVOKED_FILE),
+    )
+}
+
 /// What a party's folder is called.
 fn party(identity: &Identity) -> String {
     identity.to_string().replace('/', "-")
 }
 
-fn new_key() -> Result<KeyPair, CertificateError> {
+pub(crate) fn new_key() -> Result<KeyPair, CertificateError> {
     KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(CertificateError::Generation)
 }
 

@@ -7,8 +7,8 @@ use rustls::RootCertStore;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{ClientCertVerifierBuilder, WebPkiClientVerifier};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -108,7 +108,7 @@ impl Credentials {
 }
 
 /// The certificates of a file; at least one.
-pub(super) fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+pub(crate) fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let failed = |source| pem(path, "certificates", source);
     let certificates = CertificateDer::pem_file_iter(path)
         .map_err(failed)?
@@ -137,11 +137,35 @@ pub(crate) fn client_verifier(
     path: &Path,
     revoked: Vec<CertificateRevocationListDer<'static>>,
 ) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
-    WebPkiClientVerifier::builder_with_provider(Arc::new(roots(path)?), provider())
+    built(path, judging(path, revoked)?)
+}
+
+/// As [`client_verifier`], which also lets in who has no certificate yet.
+pub(crate) fn any_client_verifier(
+    path: &Path,
+    revoked: Vec<CertificateRevocationListDer<'static>>,
+) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    built(path, judging(path, revoked)?.allow_unauthenticated())
+}
+
+fn judging(
+    path: &Path,
+    revoked: Vec<CertificateRevocationListDer<'static>>,
+) -> Result<ClientCertVerifierBuilder, TlsError> {
+    let roots = Arc::new(roots(path)?);
+    let judging = WebPkiClientVerifier::builder_with_provider(roots, provider())
         .with_crls(revoked)
         .only_check_end_entity_revocation()
         // Another authority of the same file need not have a list.
-        .allow_unknown_revocation_status()
+        .allow_unknown_revocation_status();
+    Ok(judging)
+}
+
+fn built(
+    path: &Path,
+    judging: ClientCertVerifierBuilder,
+) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    judging
         .build()
         .map_err(|error| unusable(path, error.to_string()))
 }

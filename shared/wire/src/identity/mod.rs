@@ -59,11 +59,22 @@ impl Identity {
         };
         let path = uri.strip_prefix(SCHEME).ok_or_else(unknown)?;
         let (role, name) = path.split_once('/').ok_or_else(unknown)?;
+        Self::named(role, name).map_err(|error| match error {
+            IdentityError::Unknown { .. } => unknown(),
+            error => error,
+        })
+    }
+
+    /// The party of this role and name.
+    pub(crate) fn named(role: &str, name: &str) -> Result<Self, IdentityError> {
         Ok(match role {
             "site" => Self::Site(SiteName::new(name)?),
             "operator" => Self::Operator(OperatorName::new(name)?),
             "coordinator" => Self::Coordinator(SiteName::new(name)?),
-            _ => return Err(unknown()),
+            _ => {
+                let found = role.chars().take(100).collect();
+                return Err(IdentityError::Unknown { found });
+            }
         })
     }
 

@@ -1,9 +1,10 @@
 //! TLS 1.3 with a certificate on both sides, all from one private authority.
 
 use crate::connection::failing::{ConnectionError, OWN};
-use crate::identity::certificates::CredentialFiles;
+use crate::identity::certificates::{self, CredentialFiles};
 use crate::identity::credentials::{
-    Credentials, TlsError, client_verifier, provider, revocation_list, roots, unusable,
+    Credentials, TlsError, any_client_verifier, chain, client_verifier, provider, revocation_list,
+    roots, unusable,
 };
 use crate::identity::warrant::{Signer, Warrants};
 use crate::identity::{Identity, Serial};
@@ -27,10 +28,23 @@ const SYSTEM_AUTHORITIES: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 
+/// Who is let in at a port.
+#[derive(Clone)]
+pub(crate) enum Callers {
+    /// Whoever holds a certificate.
+    Known,
+    /// Whoever holds one, and who holds none yet: they are shown the authority's certificate.
+    Anybody {
+        /// That certificate's file.
+        authority: PathBuf,
+    },
+}
+
 /// How a coordinator proves itself and judges who calls.
 #[derive(Clone)]
 pub struct ServerTls {
     pub(crate) config: Arc<ServerConfig>,
+    pub(crate) callers: Callers,
     /// Certificates that were revoked.
     pub(crate) serials: BTreeSet<Serial>,
     files: CredentialFiles,
@@ -62,7 +76,7 @@ impl ServerTls {
     /// # Errors
     /// [`TlsError`] names the file.
     pub fn load(files: &CredentialFiles) -> Result<Self, TlsError> {
-        Self::load_with(files, None)
+        Self::load_with(files, None, Callers::Known)
     }
 
     /// Judges signatures by the same authority.
@@ -76,18 +90,38 @@ impl ServerTls {
     /// # Errors
     /// [`TlsError`] names the file.
     pub fn load_revoking(files: &CredentialFiles, revoked: &Path) -> Result<Self, TlsError> {
-        Self::load_with(files, Some(revoked))
+        Self::load_with(files, Some(revoked), Callers::Known)
     }
 
-    fn load_with(files: &CredentialFiles, revoked: Option<&Path>) -> Result<Self, TlsError> {
+    /// As [`ServerTls::load_revoking`], of the authority in `folder`, for the port at which it signs: a caller may have no
+    /// certificate yet.
+    ///
+    /// # Errors
+    /// [`TlsError`] names the file.
+    pub fn load_enrolling(files: &CredentialFiles, folder: &Path) -> Result<Self, TlsError> {
+        let (authority, revoked) = certificates::authority_files(folder);
+        Self::load_with(files, Some(&revoked), Callers::Anybody { authority })
+    }
+
+    fn load_with(
+        files: &CredentialFiles,
+        revoked: Option<&Path>,
+        callers: Callers,
+    ) -> Result<Self, TlsError> {
         let unusable = |error: String| unusable(&files.certificate, error);
         let seen = seen(files, revoked);
         let list = revoked
             .map(revocation_list)
             .transpose()?
             .unwrap_or_default();
-        let credentials = Credentials::read(files)?;
-        let verifier = client_verifier(&files.authority, list.signed)?;
+        let mut credentials = Credentials::read(files)?;
+        let verifier = match &callers {
+            Callers::Known => client_verifier(&files.authority, list.signed)?,
+            Callers::Anybody { authority } => {
+                credentials.chain.extend(chain(authority)?);
+                any_client_verifier(authority, list.signed)?
+            }
+        };
         let warrants = Warrants::new(Arc::clone(&verifier));
         let mut config = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13])
@@ -101,6 +135,7 @@ impl ServerTls {
         config.alpn_protocols = vec![HTTP2.to_vec()];
         Ok(Self {
             config: Arc::new(config),
+            callers,
             files: files.clone(),
             revoked: revoked.map(Path::to_owned),
             serials: list.serials,
@@ -116,7 +151,7 @@ impl ServerTls {
         if now == self.seen {
             return false;
         }
-        match Self::load_with(&self.files, revoked) {
+        match Self::load_with(&self.files, revoked, self.callers.clone()) {
             Ok(read) => {
                 tracing::info!(
                     revoked = read.serials.len(),

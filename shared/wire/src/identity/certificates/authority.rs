@@ -9,6 +9,7 @@ use super::{
     AUTHORITY, CERTIFICATE_FILE, CertificateError, KEY_FILE, REVOKED_FILE, Role, Validity,
     alternative_names, params,
 };
+use crate::enrolment::hexadecimal;
 use crate::identity::{Identity, Serial};
 use crate::private;
 use rcgen::{
@@ -198,9 +199,4 @@ pub(super) fn certificate(path: &Path) -> Result<CertificateDer<'static>, Certif
     found.map_err(|_| CertificateError::Unreadable {
         path: path.to_owned(),
     })
-}
-
-/// Bytes as hexadecimal digits.
-pub(super) fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,0 +1,154 @@
+//! How a hospital gets a certificate for a key that it makes itself, and its first configuration.
+
+use crate::cli;
+use crate::config::{ConfigError, DialError, Password, SecretError, SiteConfig};
+use crate::exit::UsageError;
+use std::path::{Path, PathBuf};
+use wire::enrolment::{self, EnrolError, Token, TokenError};
+use wire::{Address, AddressError, CredentialFiles, Dial, Identity, Proxy, private};
+
+/// A hospital that has no certificate.
+#[derive(Debug, thiserror::Error)]
+pub enum EnrolmentError {
+    /// The word is no token.
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    /// The token is another party's, or the configuration names no authority.
+    #[error(transparent)]
+    Usage(#[from] UsageError),
+    /// The proxy's address is none.
+    #[error(transparent)]
+    Proxy(#[from] AddressError),
+    /// The proxy's password cannot be had.
+    #[error(transparent)]
+    Password(#[from] SecretError),
+    /// The authority cannot be reached, or refuses.
+    #[error(transparent)]
+    Enrol(#[from] EnrolError),
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The own certificate, or the way to the authority, cannot be used.
+    #[error(transparent)]
+    Dial(#[from] DialError),
+    /// The configuration could not be written.
+    #[error("{} could not be written", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// What a hospital has after enrolling.
+#[derive(Debug)]
+pub struct Enrolled {
+    /// Certificate, key and authority.
+    pub files: CredentialFiles,
+    /// The configuration; one that was there already stays as it is.
+    pub config: PathBuf,
+}
+
+/// Makes the site's key, has it certified by a token, and writes the configuration.
+///
+/// # Errors
+/// [`EnrolmentError`].
+pub async fn enrol(arguments: &cli::Enrol) -> Result<Enrolled, EnrolmentError> {
+    let token = Token::parse(&arguments.token)?;
+    let Identity::Site(_) = &token.identity else {
+        let found = &token.identity;
+        let text = format!(
+            "found a token for {found}, wanted one for a site; an operator enrols by `kindred-coordinator enrol`"
+        );
+        return Err(UsageError(text).into());
+    };
+    let proxy = proxy(arguments)?;
+    let files = enrolment::enrol(&token, &arguments.out, proxy.as_ref()).await?;
+    let path = arguments.out.join("site.toml");
+    if !path.exists() {
+        let text = site_config(&token, arguments);
+        private::replace(&path, text.as_bytes()).map_err(|source| EnrolmentError::Write {
+            path: path.clone(),
+            source,
+        })?;
+    }
+    SiteConfig::open(&path)?;
+    Ok(Enrolled {
+        files,
+        config: path,
+    })
+}
+
+/// Has the site's certificate renewed for its key, and puts it in its place.
+///
+/// # Errors
+/// [`EnrolmentError`].
+pub async fn renew(path: &Path) -> Result<CredentialFiles, EnrolmentError> {
+    let config = SiteConfig::open(path)?;
+    let Some(address) = config.enrolment.clone() else {
+        let path = path.display();
+        let text = format!("{path}: found no key \"enrolment\", wanted the address that signs");
+        return Err(UsageError(text).into());
+    };
+    let dial = Dial {
+        address,
+        ..config.dial()?
+    };
+    enrolment::renew(&dial, &config.tls).await?;
+    Ok(config.tls)
+}
+
+fn proxy(arguments: &cli::Enrol) -> Result<Option<Proxy>, EnrolmentError> {
+    let Some(address) = &arguments.proxy else {
+        return Ok(None);
+    };
+    let address = Address::new(address)?;
+    // clap lets neither pass without the other.
+    let (Some(user), Some(file)) = (&arguments.proxy_user, &arguments.proxy_password_file) else {
+        return Ok(Some(Proxy::open(address)));
+    };
+    let password = Password::File(file.clone()).fetch()?;
+    Ok(Some(Proxy::with_password(address, user, password.reveal())))
+}
+
+fn site_config(token: &Token, arguments: &cli::Enrol) -> String {
+    let Identity::Site(site) = &token.identity else {
+        return String::new();
+    };
+    let mut text = format!(
+        "# The agent of one hospital: kindred-site-agent serve --config site.toml\n\
+         # Relative paths are relative to this file. Unknown keys are errors.\n\n\
+         site = \"{site}\"\n\
+         coordinator = \"{}\"\n\
+         enrolment = \"{}\"    # where `kindred-site-agent renew` asks\n\
+         folder = \"agent\"    # results, journal and ledger; keep it\n\n\
+         [tls]\n\
+         ca = \"ca.pem\"\n\
+         certificate = \"certificate.pem\"\n\
+         key = \"key.pem\"\n\n",
+        token.coordinator, token.enrolment
+    );
+    if let Some(proxy) = &arguments.proxy {
+        text += &format!("[proxy]\naddress = {proxy:?}\n");
+        if let (Some(user), Some(file)) = (&arguments.proxy_user, &arguments.proxy_password_file) {
+            let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+            text += &format!(
+                "user = {user:?}\npassword_file = {:?}\n",
+                file.display().to_string()
+            );
+        }
+        text += "\n";
+    }
+    text += "# One row per patient. Columns, units and codes are declared in [columns].\n\
+             [source]\n\
+             kind = \"csv\"\n\
+             path = \"patients.csv\"\n\
+             # patient = \"patient_id\"\n\n\
+             # All is refused that is not allowed here.\n\
+             [policy]\n\
+             operators = []\n\
+             methods = []\n";
+    text
+}
