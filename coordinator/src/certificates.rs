@@ -42,16 +42,6 @@ impl IssuedCertificates {
         };
         Self(issued.iter().map(one).collect())
     }
-
-    /// The table, or JSON for machines.
-    #[must_use]
-    pub fn shown(&self, as_json: bool) -> String {
-        match as_json {
-            // Texts and numbers cannot fail to be written.
-            true => serde_json::to_string_pretty(self).unwrap_or_default(),
-            false => self.to_string(),
-        }
-    }
 }
 
 impl fmt::Display for IssuedCertificates {

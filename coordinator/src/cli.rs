@@ -10,7 +10,7 @@ pub use certificates::{
 use clap::{Args, Parser, Subcommand};
 use protocol::method;
 use protocol::method::asking::Asker;
-use service::log::LogFormat;
+pub use service::cli::{Doctor, Serve};
 use std::path::PathBuf;
 pub use study::{Study, StudyCard, StudyDraft, StudyOf, StudyPropose, StudyShow};
 
@@ -84,31 +84,6 @@ pub struct Simulate {
     /// Port on loopback [default: any free one]
     #[arg(long, default_value_t = 0, hide_default_value = true)]
     pub port: u16,
-}
-
-/// `serve`.
-#[derive(Debug, Args)]
-pub struct Serve {
-    /// The coordinator's configuration
-    #[arg(long, value_name = "FILE")]
-    pub config: PathBuf,
-    /// How a line of the log is written
-    #[arg(long, value_enum, default_value_t)]
-    pub log_format: LogFormat,
-    /// Stop when standard input closes
-    #[arg(long)]
-    pub until_stdin_closes: bool,
-}
-
-/// `doctor`.
-#[derive(Debug, Args)]
-pub struct Doctor {
-    /// The coordinator's configuration
-    #[arg(long, value_name = "FILE")]
-    pub config: PathBuf,
-    /// Print JSON, for machines
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// `job`.

@@ -1,37 +1,44 @@
 //! `doctor`: all that a coordinator needs, looked at from its configuration to its port. It changes nothing.
 
-use crate::config::CoordinatorConfig;
+use crate::config::{CoordinatorConfig, Enrolling};
 use crate::driver::VERSION;
 use crate::folder::Folder;
 use report::with_causes;
 use service::doctor::Checkup;
-use service::expiry::Left;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
-use std::time::SystemTime;
 use wire::{ServerTls, certificates};
 
 /// Looks at all that the configuration in `path` names.
 #[must_use]
 pub fn examine(path: &Path) -> Checkup {
-    let mut checkup = Checkup::new(VERSION);
-    let config = match CoordinatorConfig::open(path) {
-        Ok(config) => config,
-        Err(error) => {
-            checkup.problem(
-                "configuration",
-                with_causes(&error),
-                "correct the lines of the file that are named",
-            );
-            return checkup;
-        }
+    let opened = CoordinatorConfig::open(path).map_err(|error| with_causes(&error));
+    let (mut checkup, config) = match Checkup::of_configuration(VERSION, path, opened) {
+        Ok(opened) => opened,
+        Err(checkup) => return checkup,
     };
-    checkup.passed("configuration", path.display().to_string());
     certificate(&config, &mut checkup);
     let is_running = Folder::is_in_use(&config.folder);
     folder(&config, is_running, &mut checkup);
-    port(&config, is_running, &mut checkup);
+    checkup.disk(&config.folder);
+    port("port", config.listen, is_running, &mut checkup);
+    if let Some(enrolling) = &config.enrolment {
+        enrolment(&config, enrolling, &mut checkup);
+        port("enrolment port", enrolling.listen, is_running, &mut checkup);
+    }
     checkup
+}
+
+/// Whether certificates can be signed here.
+fn enrolment(config: &CoordinatorConfig, enrolling: &Enrolling, checkup: &mut Checkup) {
+    const MEND: &str = "name the folder of `certificates init` as authority, readable by the coordinator's user alone; or remove [enrolment]";
+    let folder = &enrolling.folder;
+    let signs = certificates::check_authority(folder).map_err(|error| with_causes(&error));
+    let serves = ServerTls::load_enrolling(&config.tls, folder);
+    match signs.and_then(|()| serves.map_err(|error| with_causes(&error))) {
+        Ok(_) => checkup.passed("enrolment", format!("{} signs", folder.display())),
+        Err(error) => checkup.problem("enrolment", error, MEND),
+    }
 }
 
 fn certificate(config: &CoordinatorConfig, checkup: &mut Checkup) {
@@ -45,14 +52,7 @@ fn certificate(config: &CoordinatorConfig, checkup: &mut Checkup) {
     if let Err(error) = loaded {
         return checkup.problem(NAME, with_causes(&error), NEW);
     }
-    match certificates::valid_until(&config.tls.certificate) {
-        Err(error) => checkup.problem(NAME, with_causes(&error), NEW),
-        Ok(until) => match Left::of(until, SystemTime::now()) {
-            Left::Enough(days) => checkup.passed(NAME, format!("valid for {days} days")),
-            Left::Few(days) => checkup.problem(NAME, format!("ends in {days} days"), NEW),
-            Left::Nothing => checkup.problem(NAME, "has ended, by this machine's clock", NEW),
-        },
-    }
+    checkup.certificate(&config.tls.certificate, NEW);
     match &config.revoked {
         Some(revoked) => checkup.passed("revoked", revoked.display().to_string()),
         None => checkup.skipped(
@@ -80,18 +80,17 @@ fn folder(config: &CoordinatorConfig, is_running: bool, checkup: &mut Checkup) {
     }
 }
 
-fn port(config: &CoordinatorConfig, is_running: bool, checkup: &mut Checkup) {
-    let address = config.listen;
+fn port(name: &str, address: SocketAddr, is_running: bool, checkup: &mut Checkup) {
     match TcpListener::bind(address) {
         Ok(_) if is_running => checkup.problem(
-            "port",
+            name,
             format!("nobody listens on {address}, though a coordinator runs on the folder"),
             "start the coordinator again, if the file has changed since",
         ),
-        Ok(_) => checkup.passed("port", format!("{address} is free")),
-        Err(_) if is_running => checkup.passed("port", format!("{address} is listened on")),
+        Ok(_) => checkup.passed(name, format!("{address} is free")),
+        Err(_) if is_running => checkup.passed(name, format!("{address} is listened on")),
         Err(error) => checkup.problem(
-            "port",
+            name,
             format!("{address}: {error}"),
             "stop the other program, or choose another port with `listen`",
         ),

@@ -75,7 +75,7 @@ async fn run(command: Command) -> Result<Exit, Ended> {
         }
         Command::Doctor(arguments) => {
             let checkup = doctor::examine(&arguments.config);
-            say(checkup.shown(arguments.json))?;
+            say(service::shown(&checkup, arguments.json))?;
             Ok(match checkup.is_well() {
                 true => Exit::Done,
                 false => Exit::Failed,
@@ -152,7 +152,7 @@ async fn run_certificates(command: Certificates) -> Result<Exit, Ended> {
         Certificates::List(arguments) => {
             let issued = certificates::list(&arguments.folder)?;
             let issued = IssuedCertificates::new(&issued, SystemTime::now());
-            say(issued.shown(arguments.json))?;
+            say(service::shown(&issued, arguments.json))?;
             Ok(Exit::Done)
         }
         Certificates::Revoke(arguments) => {

@@ -1,10 +1,11 @@
 //! The command line of `kindred-site-agent`.
 
+mod enrolment;
 mod predict;
-mod service;
 mod study;
 
-pub use self::service::{Doctor, Enrol, Serve};
+pub use ::service::cli::{Doctor, Serve};
+pub use enrolment::Enrol;
 pub use predict::{KernelOption, LearnerOption, Predict};
 pub use study::{
     Study, StudyApprove, StudyAudit, StudyBudget, StudyConsent, StudyFile, StudyLeave,

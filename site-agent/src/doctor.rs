@@ -6,30 +6,22 @@ use crate::config::SiteConfig;
 use crate::run::driver::{VERSION, now};
 use crate::source;
 use crate::studies::{self, Approved, Budget};
+use protocol::failure::Code;
 use protocol::job::Job;
 use protocol::study::Study;
 use report::with_causes;
 use service::doctor::Checkup;
-use service::expiry::Left;
 use std::path::Path;
 use std::time::SystemTime;
 use wire::{Dial, Remedy, certificates, private};
 
 /// Looks at all that the configuration in `path` names.
 pub async fn examine(path: &Path) -> Checkup {
-    let mut checkup = Checkup::new(VERSION);
-    let config = match SiteConfig::open(path) {
-        Ok(config) => config,
-        Err(error) => {
-            checkup.problem(
-                "configuration",
-                with_causes(&error),
-                "correct the lines of the file that are named",
-            );
-            return checkup;
-        }
+    let opened = SiteConfig::open(path).map_err(|error| with_causes(&error));
+    let (mut checkup, config) = match Checkup::of_configuration(VERSION, path, opened) {
+        Ok(opened) => opened,
+        Err(checkup) => return checkup,
     };
-    checkup.passed("configuration", path.display().to_string());
     policy(&config, &mut checkup);
     let dial = certificate(&config, &mut checkup);
     match dial {
@@ -37,6 +29,7 @@ pub async fn examine(path: &Path) -> Checkup {
         None => checkup.skipped("coordinator", "without a certificate nobody can be reached"),
     }
     folder(&config, &mut checkup);
+    checkup.disk(&config.folder);
     books(&config, &mut checkup);
     data(&config, &mut checkup);
     checkup
@@ -64,36 +57,48 @@ fn certificate(config: &SiteConfig, checkup: &mut Checkup) -> Option<Dial> {
         checkup.problem(NAME, with_causes(&error), NEW);
         return None;
     }
-    match certificates::valid_until(&config.tls.certificate) {
-        Err(error) => checkup.problem(NAME, with_causes(&error), NEW),
-        Ok(until) => match Left::of(until, SystemTime::now()) {
-            Left::Enough(days) => checkup.passed(NAME, format!("valid for {days} days")),
-            Left::Few(days) => checkup.problem(NAME, format!("ends in {days} days"), NEW),
-            Left::Nothing => checkup.problem(NAME, "has ended, by this machine's clock", NEW),
-        },
-    }
+    checkup.certificate(&config.tls.certificate, NEW);
     Some(dial)
 }
 
 async fn coordinator(dial: &Dial, checkup: &mut Checkup) {
+    const NAME: &str = "coordinator";
     let address = dial.address.to_string();
-    match wire::probe(dial).await {
-        Ok(()) => checkup.passed("coordinator", format!("{address} accepts the certificate")),
-        Err(error) => checkup.problem(
-            "coordinator",
-            format!(
-                "{address}: {}: {}",
-                error.code().name(),
-                with_causes(&error)
-            ),
-            match error.remedy() {
-                Remedy::Soon => "check the address, its name, the proxy and the firewall, and whether the coordinator runs",
-                Remedy::Later => "ask whoever runs the coordinator",
-                Remedy::Replaced => "run one agent only with this certificate",
-                Remedy::Person => "correct the address, or ask for another certificate, as the message says",
-            },
-        ),
+    let error = match wire::probe(dial).await {
+        Ok(clock) => {
+            checkup.passed(NAME, format!("{address} accepts the certificate"));
+            match clock {
+                Some(clock) => checkup.clock(clock, SystemTime::now()),
+                None => {
+                    checkup.skipped("clock", "the coordinator does not say what its clock shows")
+                }
+            }
+            return;
+        }
+        Err(error) => error,
+    };
+    let code = error.code();
+    let mut found = format!("{address}: {}: {}", code.name(), with_causes(&error));
+    let mut mend = match error.remedy() {
+        Remedy::Soon => {
+            "check the address, its name, the proxy and the firewall, and whether the coordinator runs"
+        }
+        Remedy::Later => "ask whoever runs the coordinator",
+        Remedy::Replaced => "run one agent only with this certificate",
+        Remedy::Person => {
+            "correct the address, or ask for another certificate, as the message says"
+        }
+    };
+    if code == Code::Authority
+        && let Some(authority) = wire::shown_authority(dial).await
+    {
+        found += &format!("\nThe certificate there is by {authority:?}.");
+        if !authority.contains(certificates::AUTHORITY_NAME) {
+            found += " Somebody on the way opens TLS.";
+            mend = "have the proxy or firewall pass connections to the coordinator unopened";
+        }
     }
+    checkup.problem(NAME, found, mend);
 }
 
 fn folder(config: &SiteConfig, checkup: &mut Checkup) {

@@ -314,7 +314,7 @@ fn runtime() -> io::Result<tokio::runtime::Runtime> {
 /// Prints what was found, and whether something must be mended.
 fn doctor(arguments: &Doctor) -> Result<Exit, Ended> {
     let checkup = runtime()?.block_on(doctor::examine(&arguments.config));
-    say(checkup.shown(arguments.json))?;
+    say(service::shown(&checkup, arguments.json))?;
     Ok(match checkup.is_well() {
         true => Exit::Done,
         false => Exit::Failed,

@@ -1,7 +1,16 @@
 //! What a look at a whole installation finds: a table for people, JSON for machines.
 
+use crate::expiry::Left;
 use serde::Serialize;
 use std::fmt;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+use wire::certificates;
+
+/// Clocks that are further apart let one side take the other's certificate for one of another time.
+const CLOCKS_APART_MAX: Duration = Duration::from_secs(300);
+/// Less room than this is filled by one large run.
+const FREE_BYTES_MIN: u64 = 1_000_000_000;
 
 /// All that was looked at.
 #[derive(Debug, Serialize)]
@@ -36,6 +45,29 @@ impl Checkup {
         Self {
             version,
             checks: Vec::new(),
+        }
+    }
+
+    /// One that begins with the configuration, which cannot be used where it is an error's text.
+    ///
+    /// # Errors
+    /// The whole of it, where there is nothing else to look at.
+    pub fn of_configuration<T>(
+        version: &'static str,
+        path: &Path,
+        opened: Result<T, String>,
+    ) -> Result<(Self, T), Self> {
+        const NAME: &str = "configuration";
+        let mut checkup = Self::new(version);
+        match opened {
+            Ok(config) => {
+                checkup.passed(NAME, path.display().to_string());
+                Ok((checkup, config))
+            }
+            Err(error) => {
+                checkup.problem(NAME, error, "correct the lines of the file that are named");
+                Err(checkup)
+            }
         }
     }
 
@@ -74,13 +106,46 @@ impl Checkup {
         });
     }
 
-    /// The table, or JSON for machines.
-    #[must_use]
-    pub fn shown(&self, as_json: bool) -> String {
-        match as_json {
-            // Texts and one list cannot fail to be written.
-            true => serde_json::to_string_pretty(self).unwrap_or_default(),
-            false => self.to_string(),
+    /// Looks at a certificate's end, and says how to get a new one.
+    pub fn certificate(&mut self, path: &Path, remedy: &'static str) {
+        const NAME: &str = "certificate";
+        match certificates::valid_until(path) {
+            Err(error) => self.problem(NAME, error.to_string(), remedy),
+            Ok(until) => match Left::of(until, SystemTime::now()) {
+                Left::Enough(days) => self.passed(NAME, format!("valid for {days} days")),
+                Left::Few(days) => self.problem(NAME, format!("ends in {days} days"), remedy),
+                Left::Nothing => self.problem(NAME, "has ended, by this machine's clock", remedy),
+            },
+        }
+    }
+
+    /// Compares this machine's clock with the coordinator's.
+    pub fn clock(&mut self, theirs: SystemTime, own: SystemTime) {
+        const MEND: &str = "have both machines set their clocks by the network (NTP)";
+        let (apart, side) = match own.duration_since(theirs) {
+            Ok(ahead) => (ahead, "ahead of"),
+            Err(error) => (error.duration(), "behind"),
+        };
+        let text = format!("{} s {side} the coordinator's", apart.as_secs());
+        match apart <= CLOCKS_APART_MAX {
+            true => self.passed("clock", text),
+            false => self.problem("clock", text, MEND),
+        }
+    }
+
+    /// Looks at the room that is left on the disk of a folder, or of the nearest one above it that is there.
+    pub fn disk(&mut self, folder: &Path) {
+        const MEND: &str = "make room on the disk of the folder";
+        let there = folder.ancestors().find(|one| one.is_dir());
+        let there = there.unwrap_or(Path::new("."));
+        let free = match rustix::fs::statvfs(there) {
+            Ok(disk) => disk.f_bavail.saturating_mul(disk.f_frsize),
+            Err(error) => return self.problem("disk", error.to_string(), MEND),
+        };
+        let text = format!("{} MB free at {}", free / 1_000_000, folder.display());
+        match free >= FREE_BYTES_MIN {
+            true => self.passed("disk", text),
+            false => self.problem("disk", text, MEND),
         }
     }
 
@@ -131,6 +196,30 @@ impl fmt::Display for Checkup {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn clocks_far_apart_are_a_problem_whichever_is_ahead() {
+        let now = SystemTime::now();
+        for (seconds, side, is_well) in [(299, "behind", true), (301, "behind", false)] {
+            let mut checkup = Checkup::new("1.2.3");
+            checkup.clock(now + Duration::from_secs(seconds), now);
+            assert!(checkup.to_string().contains(side));
+            assert_eq!(checkup.is_well(), is_well);
+        }
+        let mut checkup = Checkup::new("1.2.3");
+        checkup.clock(now - Duration::from_secs(86_400), now);
+        assert!(checkup.to_string().contains("86400 s ahead of"));
+        assert!(!checkup.is_well());
+    }
+
+    #[test]
+    fn the_disk_of_a_folder_that_is_not_there_yet_is_that_of_the_one_above() {
+        let home = std::env::temp_dir();
+        let mut checkup = Checkup::new("1.2.3");
+        checkup.disk(&home.join("not/there/yet"));
+        let text = checkup.to_string();
+        assert!(text.contains("MB free at"), "{text}");
+    }
 
     #[test]
     fn a_problem_is_in_the_table_with_its_remedy() {

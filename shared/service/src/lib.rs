@@ -2,6 +2,7 @@
 //!
 //! Nothing of it leaves the machine: the port is on loopback, and no number on it is of patients.
 
+pub mod cli;
 pub mod doctor;
 pub mod expiry;
 pub mod log;
@@ -10,9 +11,21 @@ pub mod signals;
 pub mod status;
 pub mod supervisor;
 
+use serde::Serialize;
 use status::{Status, StatusError};
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::path::Path;
+
+/// What a command shows: a table for people, or JSON for machines.
+#[must_use]
+pub fn shown(found: &(impl Serialize + Display), as_json: bool) -> String {
+    match as_json {
+        // Texts, numbers and lists cannot fail to be written.
+        true => serde_json::to_string_pretty(found).unwrap_or_default(),
+        false => found.to_string(),
+    }
+}
 
 /// What every running program does besides its work: it answers at the status port, feeds the watchdog, and looks at its certificate.
 ///

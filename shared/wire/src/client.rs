@@ -2,7 +2,7 @@
 
 use crate::connection::dial::{Dial, Line};
 use crate::connection::failing::{ConnectionError, SendError};
-use crate::connection::status::with_version;
+use crate::connection::status::{self, with_version};
 use crate::connection::stream::{ByteCounts, Inbox, OutboxSender, outbox};
 use crate::encoding::assembly::Assembly;
 use crate::encoding::sealed::Sealed;
@@ -17,6 +17,7 @@ use protocol::progress::Progress;
 use protocol::result::RunResult;
 use protocol::study::{StudyName, StudyState};
 use std::sync::Arc;
+use std::time::SystemTime;
 use tokio_stream::StreamExt;
 use tonic::Streaming;
 
@@ -121,16 +122,26 @@ pub struct OperatorClient {
     signer: Signer,
 }
 
-/// Whether the coordinator can be reached and accepts the certificate, without attending it: an agent that runs is not disturbed.
+/// Whether the coordinator can be reached and accepts a site's certificate, without attending it: an agent that runs is not
+/// disturbed. Gives the coordinator's clock, where it says what that shows.
 ///
 /// # Errors
 /// [`ConnectionError`] says what stands between.
-pub async fn probe(dial: &Dial) -> Result<(), ConnectionError> {
-    match OperatorClient::connect(dial).await?.list().await {
-        Ok(_) => Ok(()),
+pub async fn probe(dial: &Dial) -> Result<Option<SystemTime>, ConnectionError> {
+    let line = dial.connect().await?;
+    let listed = line
+        .operations()
+        .list(with_version(pb::ListRequest {}))
+        .await;
+    let Err(status) = listed else {
+        return Ok(None);
+    };
+    match ConnectionError::of_status(&status, &line.fault, "an answer") {
         // It has read the certificate, and a site is no operator.
-        Err(ConnectionError::Refused(failure)) if failure.code == Code::Role => Ok(()),
-        Err(error) => Err(error),
+        ConnectionError::Refused(failure) if failure.code == Code::Role => {
+            Ok(status::clock(&status))
+        }
+        error => Err(error),
     }
 }
 

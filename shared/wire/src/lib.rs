@@ -32,6 +32,7 @@ pub use connection::dial::{Address, AddressError, Dial, Proxy};
 pub use connection::failing::{ConnectionError, Remedy, SendError};
 pub use connection::port::{ListenError, listen};
 pub use connection::status::PROTOCOL_VERSION;
+pub use connection::witness::shown_authority;
 pub use encoding::sealed::{Heard, Sealed, bytes_of, digest_of, seal};
 pub use encoding::{
     decode_answer, decode_progress, decode_result, decode_to_coordinator, decode_to_site,

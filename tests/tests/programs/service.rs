@@ -280,7 +280,13 @@ fn doctor_names_what_must_be_mended_and_disturbs_nobody() {
     deployment.start_agent("north");
     deployment.agent("north").wait_for("joined the coordinator");
     let well = doctor(&deployment, &site, "north.toml").must_succeed();
-    for wanted in ["accepts the certificate", "can be written", "0 to mend"] {
+    for wanted in [
+        "accepts the certificate",
+        "the coordinator's",
+        "MB free at",
+        "can be written",
+        "0 to mend",
+    ] {
         assert!(well.stdout.contains(wanted), "{}", well.stdout);
     }
     let well = doctor(&deployment, &centre, "coordinator.toml").must_succeed();

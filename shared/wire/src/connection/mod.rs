@@ -11,3 +11,4 @@ mod slots;
 pub(crate) mod status;
 pub(crate) mod stream;
 pub(crate) mod transport;
+pub(crate) mod witness;

@@ -4,6 +4,7 @@ use crate::error::WireError;
 use crate::identity::Identity;
 use crate::visible;
 use protocol::failure::{Code, Failure};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::{Code as Grpc, Request, Status};
 
@@ -12,6 +13,8 @@ pub const PROTOCOL_VERSION: u32 = 3;
 
 /// The metadata that carries the stable code.
 const CODE_KEY: &str = "kindred-code";
+/// The metadata that carries the time, in seconds since 1970.
+const CLOCK_KEY: &str = "kindred-clock";
 /// The metadata that carries the version of the protocol.
 const VERSION_KEY: &str = "kindred-protocol";
 
@@ -20,8 +23,17 @@ pub(crate) fn status(grpc: Grpc, failure: &Failure) -> Status {
     let mut metadata = MetadataMap::new();
     let code = MetadataValue::from_static(failure.code.name());
     metadata.insert(CODE_KEY, code);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let seconds = now.unwrap_or_default().as_secs();
+    metadata.insert(CLOCK_KEY, MetadataValue::from(seconds));
     let text = crate::encoding::values::shortened(failure.text.clone());
     Status::with_metadata(grpc, text, metadata)
+}
+
+/// When whoever made a status made it, by their own clock.
+pub(crate) fn clock(status: &Status) -> Option<SystemTime> {
+    let seconds = status.metadata().get(CLOCK_KEY)?.to_str().ok()?;
+    UNIX_EPOCH.checked_add(Duration::from_secs(seconds.parse().ok()?))
 }
 
 /// The failure that a status carries, if a peer of ours made it. Of a code that this version does not know, the text

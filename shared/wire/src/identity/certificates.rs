@@ -29,6 +29,8 @@ use std::time::{Duration, SystemTime};
 use time::OffsetDateTime;
 use writing::{File, failed, read, write_folder};
 
+/// What the name of each authority begins with.
+pub const AUTHORITY_NAME: &str = "Kindred certificate authority";
 const AUTHORITY: &str = "authority";
 const CERTIFICATE_FILE: &str = "certificate.pem";
 const KEY_FILE: &str = "key.pem";
@@ -158,7 +160,7 @@ pub fn init(folder: &Path, validity: Validity) -> Result<(), CertificateError> {
         .skip(1)
         .take(8)
         .fold(String::new(), |own, byte| own + &format!("{byte:02x}"));
-    let mut params = params(&format!("Kindred certificate authority {own}"), validity);
+    let mut params = params(&format!("{AUTHORITY_NAME} {own}"), validity);
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     let certificate = params

@@ -1,33 +1,7 @@
-//! `serve`, `doctor`, `enrol` and `renew`.
+//! `enrol`.
 
-use ::service::log::LogFormat;
 use clap::Args;
 use std::path::PathBuf;
-
-/// `serve`.
-#[derive(Debug, Args)]
-pub struct Serve {
-    /// The site's configuration
-    #[arg(long, value_name = "FILE")]
-    pub config: PathBuf,
-    /// How a line of the log is written
-    #[arg(long, value_enum, default_value_t)]
-    pub log_format: LogFormat,
-    /// Stop when standard input closes, so that no agent outlives the program that started it
-    #[arg(long)]
-    pub until_stdin_closes: bool,
-}
-
-/// `doctor`.
-#[derive(Debug, Args)]
-pub struct Doctor {
-    /// The site's configuration
-    #[arg(long, value_name = "FILE")]
-    pub config: PathBuf,
-    /// Print JSON, for machines
-    #[arg(long)]
-    pub json: bool,
-}
 
 /// `enrol`.
 #[derive(Debug, Args)]
