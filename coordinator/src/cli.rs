@@ -4,8 +4,8 @@ mod certificates;
 mod study;
 
 pub use certificates::{
-    Caller, Certificates, CertificatesList, CertificatesServe, Enrol, Init, Invite, Issue, Party,
-    Renew, Revoke,
+    Caller, Certificates, CertificatesInit, CertificatesList, CertificatesServe, Enrol, Init,
+    Invite, Issue, Party, Renew, Revoke,
 };
 use clap::{Args, Parser, Subcommand};
 use protocol::method;
@@ -28,6 +28,8 @@ pub struct Cli {
 pub enum Command {
     /// Run a whole federation on this machine: a coordinator and one site agent process per site
     Simulate(Simulate),
+    /// Make an authority and the coordinator's configuration, and print a token for each hospital
+    Init(Init),
     /// Wait for sites and operators
     Serve(Serve),
     /// Look at all that the coordinator needs, from its configuration to its port, and say how to mend it

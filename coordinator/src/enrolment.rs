@@ -9,7 +9,7 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use tokio::net::TcpListener;
-use wire::certificates::{self, CertificateError};
+use wire::certificates::{self, CertificateError, Role};
 use wire::enrolment::{self, EnrolError, Signing, Token, TokenError};
 use wire::{Address, ClientTls, CredentialFiles, Dial, Identity, ServerTls, private};
 
@@ -19,7 +19,7 @@ pub enum EnrolmentError {
     /// The configuration cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The configuration does not say where or by whom certificates are signed.
+    /// The configuration does not say where or by which authority certificates are signed.
     #[error("{}: found no {wanted}, wanted it", path.display())]
     Absent {
         /// The file.
@@ -30,6 +30,9 @@ pub enum EnrolmentError {
     /// The authority cannot be used.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
+    /// A host that cannot be dialled.
+    #[error(transparent)]
+    Address(#[from] wire::AddressError),
     /// The word is no token.
     #[error(transparent)]
     Token(#[from] TokenError),
@@ -58,30 +61,37 @@ pub enum EnrolmentError {
 /// # Errors
 /// [`EnrolmentError`].
 pub fn invite(arguments: &cli::Invite) -> Result<Token, EnrolmentError> {
-    let (role, name) = arguments.party.role()?;
+    let party = arguments.party.role()?;
     let config = CoordinatorConfig::open(&arguments.config)?;
+    let party = (&party.0, party.1);
+    token(&arguments.config, &config, party, arguments.hours)
+}
+
+/// A token for a party, by the configuration of this path.
+pub(crate) fn token(
+    path: &Path,
+    config: &CoordinatorConfig,
+    (role, name): (&Role, &str),
+    hours: u32,
+) -> Result<Token, EnrolmentError> {
     let absent = |wanted| EnrolmentError::Absent {
-        path: arguments.config.clone(),
+        path: path.to_owned(),
         wanted,
     };
-    let enrolling = config
-        .enrolment
-        .as_ref()
-        .ok_or_else(|| absent("[enrolment]"))?;
-    let host = certificates::hosts(&config.tls.certificate)?
-        .into_iter()
-        .next();
+    let enrolling = config.enrolment.as_ref();
+    let enrolling = enrolling.ok_or_else(|| absent("[enrolment]"))?;
+    let hosts = certificates::hosts(&config.tls.certificate)?;
+    let host = hosts.first();
     let host = host.ok_or_else(|| absent("host in the coordinator's certificate"))?;
-    let address =
-        |port| Address::of_host(&host, port).map_err(|_| absent("host that can be dialled"));
+    let place = |port| Address::of_host(host, port);
     let places = (
-        address(config.listen.port())?,
-        address(enrolling.listen.port())?,
+        place(config.listen.port())?,
+        place(enrolling.listen.port())?,
     );
-    let until = SystemTime::now() + Duration::from_secs(3600 * u64::from(arguments.hours));
+    let until = SystemTime::now() + Duration::from_secs(3600 * u64::from(hours));
     Ok(certificates::invite(
         &enrolling.folder,
-        &role,
+        role,
         name,
         places,
         until,
@@ -150,7 +160,10 @@ pub async fn enrol(arguments: &cli::Enrol) -> Result<Enrolled, EnrolmentError> {
     let files = enrolment::enrol(&token, &folder, None).await?;
     let path = folder.join("operator.toml");
     if !path.exists() {
-        write(&path, &operator_config(&token))?;
+        write(
+            &path,
+            &operator_config(&(token.coordinator, token.enrolment)),
+        )?;
     }
     OperatorConfig::open(&path)?;
     Ok(Enrolled {
@@ -178,20 +191,20 @@ pub async fn renew(arguments: &cli::Renew) -> Result<CredentialFiles, EnrolmentE
     Ok(config.tls)
 }
 
-fn operator_config(token: &Token) -> String {
+/// An operator's configuration, in the folder of its certificate.
+pub(crate) fn operator_config((coordinator, enrolment): &(Address, Address)) -> String {
     format!(
         "# A researcher: kindred-coordinator study and job. Relative paths are relative to this file.\n\n\
-         coordinator = \"{}\"\n\
-         enrolment = \"{}\"    # where `kindred-coordinator renew` asks\n\n\
+         coordinator = \"{coordinator}\"\n\
+         enrolment = \"{enrolment}\"    # where `kindred-coordinator renew` asks\n\n\
          [tls]\n\
          ca = \"ca.pem\"\n\
          certificate = \"certificate.pem\"\n\
-         key = \"key.pem\"\n",
-        token.coordinator, token.enrolment
+         key = \"key.pem\"\n"
     )
 }
 
-fn write(path: &Path, text: &str) -> Result<(), EnrolmentError> {
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), EnrolmentError> {
     private::replace(path, text.as_bytes()).map_err(|source| EnrolmentError::Write {
         path: path.to_owned(),
         source,

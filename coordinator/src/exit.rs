@@ -140,6 +140,7 @@ impl Exits for EnrolmentError {
             | Self::Config(_)
             | Self::Absent { .. }
             | Self::Certificate(_)
+            | Self::Address(_)
             | Self::Token(_)
             | Self::Usage(_)
             | Self::Tls(_) => Exit::Usage,

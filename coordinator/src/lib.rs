@@ -9,6 +9,7 @@ pub mod driver;
 pub mod enrolment;
 pub mod exit;
 pub mod folder;
+pub mod init;
 pub mod journals;
 pub mod operator;
 pub mod serve;

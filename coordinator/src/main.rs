@@ -5,7 +5,7 @@ use coordinator::certificates::IssuedCertificates;
 use coordinator::cli::{Certificates, Cli, Command, Issue, Job, Party, RunAndOut, Study};
 use coordinator::exit::{Ended, Exit, UsageError};
 use coordinator::operator::{self, Asked, Watched};
-use coordinator::{doctor, enrolment, serve, simulate};
+use coordinator::{doctor, enrolment, init, serve, simulate};
 use protocol::name::RunId;
 use protocol::progress::Ending;
 use protocol::result::RunResult;
@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         | Command::Doctor(_)
         | Command::Study(_)
         | Command::Job(_)
+        | Command::Init(_)
         | Command::Enrol(_)
         | Command::Renew(_)
         | Command::Certificates(_) => (LogFormat::Text, LevelFilter::ERROR),
@@ -83,6 +84,18 @@ async fn run(command: Command) -> Result<Exit, Ended> {
         }
         Command::Study(study) => run_study(study).await,
         Command::Job(job) => run_job(job).await,
+        Command::Init(arguments) => {
+            let founded = init::init(&arguments)?;
+            founded
+                .configs
+                .iter()
+                .try_for_each(|path| say(path.display()))?;
+            founded.tokens.iter().try_for_each(say)?;
+            remark(
+                "each token is for one hospital, once, for 72 hours: send it by a way that nobody else reads",
+            );
+            Ok(Exit::Done)
+        }
         Command::Enrol(arguments) => {
             let enrolled = enrolment::enrol(&arguments).await?;
             print_files(&enrolled.files)?;

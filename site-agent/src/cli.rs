@@ -5,7 +5,7 @@ mod predict;
 mod study;
 
 pub use ::service::cli::{Doctor, Serve};
-pub use enrolment::Enrol;
+pub use enrolment::{Enrol, Site, SiteInit, Table};
 pub use predict::{KernelOption, LearnerOption, Predict};
 pub use study::{
     Study, StudyApprove, StudyAudit, StudyBudget, StudyConsent, StudyFile, StudyLeave,
@@ -34,6 +34,9 @@ pub enum Command {
     Enrol(Enrol),
     /// Renew the site's certificate for its key
     Renew(SiteOnly),
+    /// Propose the site's configuration
+    #[command(subcommand)]
+    Site(Site),
     /// Run a job on one cohort, without a coordinator; nothing leaves
     Local(Local),
     /// Find the most similar patients of this site; nothing leaves

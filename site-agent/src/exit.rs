@@ -4,6 +4,7 @@ use crate::books::chain::{ChainError, HeadError};
 use crate::cases::CasesError;
 use crate::config::{ConfigError, DialError};
 use crate::enrolment::EnrolmentError;
+use crate::init::InitError;
 use crate::run::audit::AuditError;
 use crate::run::driver::AgentError;
 use crate::run::local::LocalError;
@@ -112,6 +113,16 @@ impl Exits for EnrolmentError {
             | Self::Password(_)
             | Self::Config(_)
             | Self::Dial(_) => Exit::Usage,
+        }
+    }
+}
+
+impl Exits for InitError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Table(_) => Exit::Data,
+            Self::Study(_) | Self::Written { .. } => Exit::Usage,
+            Self::File { .. } => Exit::Failed,
         }
     }
 }

@@ -8,6 +8,7 @@ pub mod doctor;
 pub mod enrolment;
 pub mod exit;
 pub mod explain;
+pub mod init;
 pub mod method;
 pub mod patients;
 pub mod run;

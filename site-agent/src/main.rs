@@ -12,7 +12,7 @@ use service::supervisor;
 use site_agent::books::journal;
 use site_agent::books::ledger::{self, KEY_NAME};
 use site_agent::cli::{
-    Cli, Command, Data, Doctor, Journal, JournalVerify, Policy, PolicyExplain, Serve, Study,
+    Cli, Command, Data, Doctor, Journal, JournalVerify, Policy, PolicyExplain, Serve, Site, Study,
     StudyFile,
 };
 use site_agent::config::SiteConfig;
@@ -23,7 +23,7 @@ use site_agent::run::{answers, audit};
 use site_agent::run::{driver, local};
 use site_agent::source::{DataCheck, Dictionary};
 use site_agent::studies::{Listing, Review};
-use site_agent::{cases, cli, doctor, enrolment, source, studies, synthesise};
+use site_agent::{cases, cli, doctor, enrolment, init, source, studies, synthesise};
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
@@ -41,6 +41,7 @@ fn main() -> ExitCode {
         Command::Doctor(_)
         | Command::Enrol(_)
         | Command::Renew(_)
+        | Command::Site(_)
         | Command::Local(_)
         | Command::Similar(_)
         | Command::Match(_)
@@ -74,10 +75,17 @@ fn run(command: Command) -> Result<Exit, Ended> {
             for path in [&enrolled.files.key, &enrolled.config] {
                 say(path.display())?;
             }
-            print_certificate(&enrolled.files)
+            print_certificate(&enrolled.files)?;
+            match arguments.table() {
+                Some(table) => propose(&enrolled.config, &table),
+                None => Ok(Exit::Done),
+            }
         }
+        Command::Site(Site::Init(arguments)) => propose(&arguments.config, &arguments.table),
         Command::Renew(arguments) => {
-            print_certificate(&runtime()?.block_on(enrolment::renew(&arguments.config))?)
+            let files = runtime()?.block_on(enrolment::renew(&arguments.config))?;
+            print_certificate(&files)?;
+            Ok(Exit::Done)
         }
         Command::Local(arguments) => {
             let ran = local::run(&arguments)?;
@@ -294,7 +302,7 @@ fn write_dictionary(check: &DataCheck, named: Option<&Path>, config: &Path) -> R
 }
 
 /// Says where the certificate is, by what studies name its holder, and when it ends.
-fn print_certificate(files: &CredentialFiles) -> Result<Exit, Ended> {
+fn print_certificate(files: &CredentialFiles) -> Result<(), Ended> {
     say(files.certificate.display())?;
     remark(format_args!("fingerprint {}", wire::fingerprint(files)?));
     let until = wire::certificates::valid_until(&files.certificate);
@@ -302,7 +310,23 @@ fn print_certificate(files: &CredentialFiles) -> Result<Exit, Ended> {
         let day = time::OffsetDateTime::from(until).date();
         remark(format_args!("valid until {day}"));
     }
-    Ok(Exit::Done)
+    Ok(())
+}
+
+/// Proposes source and columns of a configuration, and prints them with their reasons.
+fn propose(config: &Path, table: &cli::Table) -> Result<Exit, Ended> {
+    let initialised = init::init(config, table)?;
+    say(&initialised.proposal)?;
+    let Some(problems) = initialised.problems else {
+        remark(format_args!(
+            "{} can be used; look at each line of it",
+            config.display()
+        ));
+        return Ok(Exit::Done);
+    };
+    let open = initialised.proposal.open().count();
+    remark(format_args!("{open} questions are open:\n{problems}"));
+    Ok(Exit::Usage)
 }
 
 /// What carries out one command.

@@ -8,6 +8,29 @@ use wire::certificates::Role;
 /// The longest life of a certificate, a hundred years.
 const DAYS_MAX: i64 = 36_500;
 
+/// `init`.
+#[derive(Debug, Args)]
+pub struct Init {
+    /// Names and addresses by which the coordinator is reached, separated by commas; tokens have the first
+    #[arg(long, value_name = "HOST", value_delimiter = ',', required = true)]
+    pub hosts: Vec<String>,
+    /// Hospitals that are to enrol, separated by commas
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub sites: Vec<String>,
+    /// Operators who work on this machine, separated by commas; others enrol by a token
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub operators: Vec<String>,
+    /// Port for sites and operators
+    #[arg(long, default_value_t = 7443)]
+    pub port: u16,
+    /// Port for enrolment
+    #[arg(long, default_value_t = 7444)]
+    pub enrolment_port: u16,
+    /// Folder of the authority, the certificates and the configuration
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+}
+
 /// `enrol`.
 #[derive(Debug, Args)]
 pub struct Enrol {
@@ -30,7 +53,7 @@ pub struct Renew {
 #[derive(Debug, Subcommand)]
 pub enum Certificates {
     /// Make a certificate authority
-    Init(Init),
+    Init(CertificatesInit),
     /// Make a token by which a site or an operator gets one certificate for a key of its own
     Invite(Invite),
     /// Sign requests of whoever has a token, until a signal says stop
@@ -47,7 +70,7 @@ pub enum Certificates {
 
 /// `certificates init`.
 #[derive(Debug, Args)]
-pub struct Init {
+pub struct CertificatesInit {
     /// Folder of the authority and of all certificates
     #[arg(long, value_name = "DIR")]
     pub folder: PathBuf,

@@ -44,6 +44,9 @@ pub struct StudyPropose {
     /// The operator's configuration
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
+    /// Folder of certificates: adds every party's fingerprint first, and writes NAME.study.toml next to the study
+    #[arg(long, value_name = "DIR")]
+    pub certificates: Option<PathBuf>,
     /// Wait until all hospitals have approved it, then fetch its card
     #[arg(long)]
     pub wait: bool,

@@ -55,27 +55,37 @@ pub enum StudyError {
 /// # Errors
 /// [`OperatorError`].
 pub fn draft(arguments: &cli::StudyDraft) -> Result<Option<String>, OperatorError> {
-    let path = arguments.study.clone();
+    let drafted = with_parties(&arguments.study, &arguments.certificates)?;
+    let Some(out) = &arguments.out else {
+        return Ok(Some(drafted));
+    };
+    write(out, &drafted)?;
+    Ok(None)
+}
+
+/// The text of a study with the certificates of its parties.
+fn with_parties(path: &Path, certificates: &Path) -> Result<String, OperatorError> {
+    let path = path.to_owned();
     let text = std::fs::read_to_string(&path).map_err(|source| OperatorError::File {
         path: path.clone(),
         source,
     })?;
-    let certificate = |party: Party<'_>| certificate(&arguments.certificates, party);
+    let certificate = |party: Party<'_>| certificate(certificates, party);
     let drafted = pinned(&text, certificate).map_err(|source| StudyError::Draft {
         path: path.clone(),
         source,
     })?;
-    if let Err(problems) = Study::parse(&drafted) {
-        return Err(StudyError::Problems { path, problems }.into());
+    match Study::parse(&drafted) {
+        Ok(_) => Ok(drafted),
+        Err(problems) => Err(StudyError::Problems { path, problems }.into()),
     }
-    let Some(out) = &arguments.out else {
-        return Ok(Some(drafted));
-    };
-    wire::private::replace(out, drafted.as_bytes()).map_err(|source| StudyError::Write {
-        path: out.clone(),
+}
+
+fn write(out: &Path, text: &str) -> Result<(), StudyError> {
+    wire::private::replace(out, text.as_bytes()).map_err(|source| StudyError::Write {
+        path: out.to_owned(),
         source,
-    })?;
-    Ok(None)
+    })
 }
 
 /// The fingerprint of a party's certificate, as `certificates issue` names its folder.
@@ -94,11 +104,16 @@ pub(crate) fn certificate(folder: &Path, party: Party<'_>) -> Option<Certificate
 pub async fn propose(
     arguments: &cli::StudyPropose,
 ) -> Result<(RunId, Option<Watched>), OperatorError> {
-    let text = wire::jobs::study(&arguments.study)?.card();
-    let job = Job::parse(&text).map_err(|problems| OperatorError::Job {
-        path: arguments.study.clone(),
-        problems,
-    })?;
+    let path = match &arguments.certificates {
+        None => arguments.study.clone(),
+        Some(certificates) => {
+            let out = arguments.study.with_extension("study.toml");
+            write(&out, &with_parties(&arguments.study, certificates)?)?;
+            out
+        }
+    };
+    let text = wire::jobs::study(&path)?.card();
+    let job = Job::parse(&text).map_err(|problems| OperatorError::Job { path, problems })?;
     let token = fresh_token(&text);
     let dial = dial(&arguments.config)?;
     let submit = calling(&dial, async |client| {

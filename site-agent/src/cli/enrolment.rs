@@ -1,6 +1,6 @@
-//! `enrol`.
+//! `enrol` and `site init`.
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
 /// `enrol`.
@@ -11,6 +11,9 @@ pub struct Enrol {
     /// Folder of the key, the certificate and site.toml
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
+    /// Folder of results, journal and ledger [default: agent, next to site.toml]
+    #[arg(long, value_name = "DIR")]
+    pub folder: Option<PathBuf>,
     /// The HTTP proxy, where the hospital has no direct way out
     #[arg(long, value_name = "HOST:PORT")]
     pub proxy: Option<String>,
@@ -20,4 +23,57 @@ pub struct Enrol {
     /// File with the password of the proxy
     #[arg(long, value_name = "FILE", requires = "proxy_user")]
     pub proxy_password_file: Option<PathBuf>,
+    /// CSV file of patients: propose source and columns at once, as `site init` does
+    #[arg(long, value_name = "FILE", requires = "study")]
+    pub data: Option<PathBuf>,
+    /// The study's text to which the file is to fit
+    #[arg(long, value_name = "STUDY.toml", requires = "data")]
+    pub study: Option<PathBuf>,
+    /// Confirm that numbers are in the study's units where no column says so
+    #[arg(long, requires = "data")]
+    pub confirm_units: bool,
+}
+
+impl Enrol {
+    /// The table that is to be looked at, where one is named.
+    #[must_use]
+    pub fn table(&self) -> Option<Table> {
+        Some(Table {
+            data: self.data.clone()?,
+            study: self.study.clone()?,
+            confirm_units: self.confirm_units,
+        })
+    }
+}
+
+/// `site`.
+#[derive(Debug, Subcommand)]
+pub enum Site {
+    /// Look at a CSV file of patients, and propose its source and columns with the reason of each mapping
+    Init(SiteInit),
+}
+
+/// `site init`.
+#[derive(Debug, Args)]
+pub struct SiteInit {
+    /// The site's configuration, as `enrol` wrote it
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// The table.
+    #[command(flatten)]
+    pub table: Table,
+}
+
+/// A table of patients, and the study to which it is to fit.
+#[derive(Debug, Args)]
+pub struct Table {
+    /// CSV file of patients, also .gz
+    #[arg(long, value_name = "FILE")]
+    pub data: PathBuf,
+    /// The study's text, with its parties' fingerprints or without
+    #[arg(long, value_name = "STUDY.toml")]
+    pub study: PathBuf,
+    /// Confirm that numbers are in the study's units where no column says so
+    #[arg(long)]
+    pub confirm_units: bool,
 }

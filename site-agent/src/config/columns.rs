@@ -88,6 +88,14 @@ fn mapping(section: &mut Section<'_, '_>) -> ColumnMapping {
     if unit.is_none() && !conversions.is_empty() {
         section.problem("unit", "no key", "the unit that convert starts from");
     }
+    if let Some(question) = section.optional::<String>("open") {
+        let found = format!("an open question: {question}");
+        section.problem(
+            "open",
+            &found,
+            "its answer in this table, and no line `open`",
+        );
+    }
     let levels: Option<DeclaredLevels> = section.optional("levels");
     let (codes, listed) = match levels {
         Some(DeclaredLevels { codes, order }) => (Some(codes), order),

@@ -32,6 +32,8 @@ pub struct Dictionary {
 pub(super) struct Entry {
     pub(super) mapping: ColumnMapping,
     pub(super) review: Vec<String>,
+    /// What somebody has to answer before the file can be used.
+    pub(super) open: Option<String>,
 }
 
 impl Dictionary {
@@ -76,12 +78,32 @@ impl Dictionary {
     }
 
     fn add(&mut self, name: &str, mapping: ColumnMapping) {
-        let review = Vec::new();
-        self.put(name, Entry { mapping, review });
+        let entry = Entry {
+            mapping,
+            ..Entry::default()
+        };
+        self.put(name, entry);
     }
 
     pub(super) fn put(&mut self, name: &str, entry: Entry) {
         self.columns.insert(name.to_owned(), entry);
+    }
+
+    /// Puts what is known of a column besides before what its values say.
+    pub(super) fn join(&mut self, name: &str, entry: Entry) {
+        let Entry { review, open, .. } = &entry;
+        match self.columns.get_mut(name) {
+            Some(surveyed) => {
+                surveyed.review.splice(0..0, review.clone());
+                surveyed.open.clone_from(open);
+            }
+            None => self.put(name, entry),
+        }
+    }
+
+    /// The questions that are left.
+    pub(super) fn open(&self) -> impl Iterator<Item = String> + '_ {
+        self.columns.values().filter_map(|entry| entry.open.clone())
     }
 
     /// Writes it into a file that only its owner may read: beside, then renamed.
@@ -175,14 +197,22 @@ fn classes(positive: &[String], negative: &[String]) -> ColumnMapping {
 
 impl fmt::Display for Dictionary {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (name, Entry { mapping, review }) in &self.columns {
+        for (name, entry) in &self.columns {
+            let Entry {
+                mapping,
+                review,
+                open,
+            } = entry;
             let lines = lines(mapping);
-            if lines.is_empty() && review.is_empty() {
+            if lines.is_empty() && review.is_empty() && open.is_none() {
                 continue;
             }
             writeln!(formatter, "[columns.{}]", quoted(name))?;
             for sentence in review {
                 writeln!(formatter, "# review: {sentence}")?;
+            }
+            if let Some(question) = open {
+                writeln!(formatter, "open = {}", quoted(question))?;
             }
             writeln!(formatter, "{lines}")?;
         }
@@ -254,13 +284,13 @@ fn table(levels: &BTreeMap<String, String>) -> String {
     format!("{{ {} }}", entries.collect::<Vec<_>>().join(", "))
 }
 
-fn list<'t>(texts: impl Iterator<Item = &'t String>) -> String {
+pub(super) fn list<'t>(texts: impl Iterator<Item = &'t String>) -> String {
     let texts: Vec<String> = texts.map(|text| quoted(text)).collect();
     format!("[{}]", texts.join(", "))
 }
 
 /// A TOML string.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for letter in text.chars() {
         match letter {

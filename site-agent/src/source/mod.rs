@@ -27,6 +27,7 @@ mod parquet;
 mod patients;
 mod postgres;
 mod problem;
+mod proposal;
 mod reading;
 mod summary;
 mod survey;
@@ -43,6 +44,7 @@ pub use misfit::{JobColumn, Misfit, Structure};
 pub use parquet::snapshot;
 pub use patients::Patients;
 pub use problem::{CohortProblem, CohortProblems, Rows};
+pub use proposal::{Answer, Proposal, TableError, propose};
 pub use summary::{ColumnSummary, Content};
 pub use value::undeclared_units;
 

@@ -185,6 +185,7 @@ impl Surveyed {
         let mut entry = Entry {
             mapping: self.mapping,
             review: Vec::new(),
+            open: None,
         };
         let mut review = |sentence: &str| entry.review.push(sentence.to_owned());
         match &self.expected {

@@ -15,6 +15,7 @@ mod end_to_end;
 mod enrolment;
 mod examples;
 mod few_events;
+mod first_steps;
 mod forest_end_to_end;
 mod forest_quality;
 mod forest_worker;

@@ -242,7 +242,7 @@ impl Desk {
 }
 
 impl Desk {
-    /// A caller without a certificate, whom the port of enrolment alone receives, and not for long.
+    /// A caller without a certificate. The port of enrolment alone receives such, and not for long.
     fn admit_stranger(
         &self,
         stream: TlsStream<TcpStream>,

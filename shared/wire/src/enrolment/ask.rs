@@ -110,7 +110,7 @@ pub async fn enrol(
     Ok(files)
 }
 
-/// Has the certificate of `files` renewed for its key, by whom `dial` reaches, and puts the new one in its place.
+/// Has the certificate of `files` renewed for its key where `dial` leads, and puts the new one in its place.
 ///
 /// # Errors
 /// [`EnrolError`]; then the old certificate stays.

@@ -23,7 +23,7 @@ use tonic::{Code as Grpc, Request, Response, Status};
 
 /// Requests of one network in a minute; a secret of 128 bits is not guessed by so many.
 const REQUESTS_A_MINUTE: u32 = 20;
-/// Networks that are told apart in a minute; further ones have to wait.
+/// Networks that are counted in a minute; further ones have to wait.
 const NETWORKS_MAX: usize = 4_096;
 
 /// What certificates are signed by, and for how long they are good.

@@ -11,7 +11,7 @@ const VERSION: &str = "kindred1";
 /// Bytes of a secret.
 const SECRET_BYTES: usize = 16;
 
-/// What is told to nobody but the token's party.
+/// Known to the token's party alone.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Secret([u8; SECRET_BYTES]);
 
