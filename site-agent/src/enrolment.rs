@@ -117,10 +117,16 @@ fn site_config(token: &Token, arguments: &cli::Enrol) -> String {
     let Identity::Site(site) = &token.identity else {
         return String::new();
     };
-    let folder = arguments.folder.as_ref().map_or("agent".to_owned(), |folder| {
-        let absolute = std::path::absolute(folder);
-        absolute.unwrap_or_else(|_| folder.clone()).display().to_string()
-    });
+    let folder = arguments
+        .folder
+        .as_ref()
+        .map_or("agent".to_owned(), |folder| {
+            let absolute = std::path::absolute(folder);
+            absolute
+                .unwrap_or_else(|_| folder.clone())
+                .display()
+                .to_string()
+        });
     let mut text = format!(
         "# The agent of one hospital: kindred-site-agent serve --config site.toml\n\
          # Relative paths are relative to this file. Unknown keys are errors.\n\n\
