@@ -328,11 +328,11 @@ fn level<'l>(code: &str, levels: &'l [(String, String)]) -> Option<&'l str> {
         })
         .or_else(|| find(&|_, label| label.to_lowercase() == lower))
         .or_else(|| {
-            find(&|level, _| {
-                levels.len() <= 2
-                    && truth(&lower).is_some()
-                    && truth(&lower) == truth(&level.to_lowercase())
-            })
+            // "f" with "m" is no word for false: all levels have to be such words.
+            let mut all = levels.iter().map(|(level, _)| truth(&level.to_lowercase()));
+            let are_truths = levels.len() <= 2 && all.all(|one| one.is_some());
+            let code = truth(&lower).filter(|_| are_truths)?;
+            find(&|level, _| truth(&level.to_lowercase()) == Some(code))
         })
 }
 
