@@ -82,7 +82,7 @@ pub struct CertificatesInit {
 /// `certificates invite`.
 #[derive(Debug, Args)]
 pub struct Invite {
-    /// The coordinator's configuration, with [enrolment]
+    /// The coordinator's configuration, with `[enrolment]`
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
     /// The holder of the certificate
@@ -96,7 +96,7 @@ pub struct Invite {
 /// `certificates serve`.
 #[derive(Debug, Args)]
 pub struct CertificatesServe {
-    /// The coordinator's configuration, with [enrolment]
+    /// The coordinator's configuration, with `[enrolment]`
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
     /// Stop when standard input closes
