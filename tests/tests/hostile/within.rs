@@ -12,7 +12,6 @@ use similarity::learn::unpsl::{
 };
 use similarity::numeric::precision::Precision;
 use similarity::numeric::seed::Seed;
-use std::ops::RangeInclusive;
 
 /// Patients of each of three hospitals, and those of them who have a level, or are of a class.
 type Hospitals = [[u64; 2]; 3];
@@ -29,7 +28,7 @@ const SOME: [Hospitals; 3] = [
 #[derive(Debug, PartialEq)]
 struct Fits {
     count: usize,
-    first: RangeInclusive<u64>,
+    first: [u64; 2],
 }
 
 /// All hospitals whose numbers of patients are known to ten, and that `fit`.
@@ -45,7 +44,7 @@ fn search(hospitals: Hospitals, fit: impl Fn(&Hospitals) -> bool) -> Fits {
     let [first, second, third] = hospitals.map(sizes);
     let mut fits = Fits {
         count: 0,
-        first: u64::MAX..=0,
+        first: [u64::MAX, 0],
     };
     for n in first {
         for m in second.clone() {
@@ -65,8 +64,8 @@ fn search(hospitals: Hospitals, fit: impl Fn(&Hospitals) -> bool) -> Fits {
                     }
                     if fit(&[[n, of_n], [m, of_m], [rest, of_rest]]) {
                         fits.count += 1;
-                        let [low, high] = [*fits.first.start(), *fits.first.end()];
-                        fits.first = low.min(of_n)..=high.max(of_n);
+                        let [low, high] = fits.first;
+                        fits.first = [low.min(of_n), high.max(of_n)];
                     }
                 }
             }
@@ -148,10 +147,7 @@ fn exact_means_of_hospitals_read_how_many_patients_of_each_have_a_level() {
         println!("{hospitals:?}: exact {exact:?}, rounded {rounded:?}");
         assert!(exact.count <= 2, "{exact:?}");
         assert!(rounded.count > 1_000, "{rounded:?}");
-        assert!(
-            rounded.first.end() - rounded.first.start() >= 10,
-            "{rounded:?}"
-        );
+        assert!(rounded.first[1] - rounded.first[0] >= 10, "{rounded:?}");
     }
 }
 
@@ -199,10 +195,7 @@ fn exact_pairs_of_classes_read_the_classes_of_each_hospital() {
         println!("{hospitals:?}: exact {exact:?}, rounded {rounded:?}");
         assert!(exact.count <= 8, "{exact:?}");
         assert!(rounded.count > 300, "{rounded:?}");
-        assert!(
-            rounded.first.end() - rounded.first.start() >= 8,
-            "{rounded:?}"
-        );
+        assert!(rounded.first[1] - rounded.first[0] >= 8, "{rounded:?}");
     }
 }
 
