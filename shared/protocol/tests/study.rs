@@ -82,6 +82,24 @@ fn every_problem_of_a_study_comes_at_once_with_its_line() {
     }
 }
 
+/// Events are summed by cells up to the horizon: those of two grids differ by few events.
+#[test]
+fn outcomes_by_one_time_have_one_horizon() {
+    let other = |column: &str, horizon: &str| {
+        let outcome = format!(
+            "[[outcomes]]\nname = \"relapse\"\nlabel = \"Relapse\"\ncolumn = {column:?}\nkind = \"survival\"\n\
+             event = \"back\"\n{horizon}[[features]]\nname = \"age\""
+        );
+        problems(&text().replacen("[[features]]\nname = \"age\"", &outcome, 1))
+    };
+    for (column, horizon) in [("days", ""), ("months", "horizon = 60\n")] {
+        assert_eq!(other(column, horizon), "");
+    }
+    let found = other("days", "horizon = 60\n");
+    let wanted = "outcomes.horizon: found 60, wanted none, as of another outcome by this time; several go to \"horizons\"";
+    assert!(found.contains(wanted), "{found}");
+}
+
 #[test]
 fn a_study_renews_others_by_their_names() {
     let renewing =

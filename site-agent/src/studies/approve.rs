@@ -119,6 +119,7 @@ pub fn approve(asked: &StudyApprove, now: Timestamp) -> Result<SignedApproval, S
         known: known.iter().filter(|one| one.may_reveal(now)).collect(),
         least: usize::try_from(config.policy.rules().sites_min).unwrap_or(usize::MAX),
         consents: &consents,
+        columns: &config.source.columns,
     };
     sharing.judge()?;
     let random = random().map_err(|source| StudyError::Write {

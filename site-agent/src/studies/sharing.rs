@@ -3,10 +3,12 @@
 use super::consent::Given;
 use super::span::{Exposed, Roster, TooMany, exposed};
 use super::{Approved, StudyError};
+use crate::config::ColumnMapping;
 use privacy::Fingerprint;
-use protocol::cohort::FeatureKind;
+use protocol::cohort::{FeatureKind, OutcomeSpecification};
 use protocol::name::SiteName;
 use protocol::study::Study;
+use std::collections::BTreeMap;
 
 /// A study before it is approved, and what it stands beside.
 pub(super) struct Sharing<'s> {
@@ -17,6 +19,8 @@ pub(super) struct Sharing<'s> {
     /// Fewer hospitals than these are not to be left of any sums.
     pub(super) least: usize,
     pub(super) consents: &'s [Given],
+    /// Which of the site's columns a study's name stands for.
+    pub(super) columns: &'s BTreeMap<String, ColumnMapping>,
 }
 
 impl Sharing<'_> {
@@ -24,9 +28,10 @@ impl Sharing<'_> {
     pub(super) fn judge(&self) -> Result<(), StudyError> {
         self.renewals()?;
         let sharing = self.connected();
-        sharing.iter().try_for_each(|one| self.ranges(&one.study))?;
-        let rosters: Vec<Roster> = sharing.iter().map(|one| roster(&one.study)).collect();
         let studies = || std::iter::once(self.study).chain(sharing.iter().map(|one| &one.study));
+        studies().try_for_each(|one| self.ranges(one))?;
+        studies().try_for_each(|one| self.horizons(one))?;
+        let rosters: Vec<Roster> = sharing.iter().map(|one| roster(&one.study)).collect();
         let hospitals = self.consents.iter().map(|given| given.hospital(studies()));
         let consenting = hospitals.collect::<Result<Vec<SiteName>, _>>()?;
         let mut known = Roster::new();
@@ -96,26 +101,50 @@ impl Sharing<'_> {
         })
     }
 
-    /// A number of patients of two studies has one range in both: sums count whoever lies beyond an end as the end, so that those of two ends
-    /// differ by the few patients beyond.
-    fn ranges(&self, earlier: &Study) -> Result<(), StudyError> {
+    /// A column of numbers has one range in all studies of its patients, and under all names that a study has for it: sums count whoever
+    /// lies beyond an end as the end, so that those of two ends differ by the few patients beyond.
+    fn ranges(&self, other: &Study) -> Result<(), StudyError> {
         for feature in &self.study.features {
-            let known = earlier.features.iter().find(|one| one.name == feature.name);
-            let ends = [Some(feature), known].map(|one| one.and_then(|one| ends(&one.kind)));
-            if let [Some(own), Some(known)] = ends
-                && own != known
-            {
-                return Err(StudyError::Refused {
-                    what: "range",
-                    found: format!("{own} of {:?}", feature.name),
-                    wanted: format!(
-                        "{known}, as in the study {:?} over some of the same patients",
-                        earlier.name.as_str()
-                    ),
-                });
+            for known in &other.features {
+                let ends = [feature, known].map(|one| ends(&one.kind));
+                if let [Some(own), Some(known_ends)] = ends
+                    && self.column(&feature.name) == self.column(&known.name)
+                    && own != known_ends
+                {
+                    let found = format!("{own} of {:?}", feature.name);
+                    return Err(refused("range", found, (&known_ends, &known.name), other));
+                }
             }
         }
         Ok(())
+    }
+
+    /// So has a time one horizon, as under one name in one study.
+    fn horizons(&self, other: &Study) -> Result<(), StudyError> {
+        for own in &self.study.outcomes {
+            for known in &other.outcomes {
+                let [outcome, other_one] = [own, known].map(|one| {
+                    let column = self.column(&one.specification.column).to_owned();
+                    OutcomeSpecification {
+                        column,
+                        ..one.specification.clone()
+                    }
+                });
+                if let Some((horizon, known_horizon)) = outcome.apart(&other_one) {
+                    let found = format!("{horizon} of {:?}", own.name);
+                    let wanted = (known_horizon.as_str(), known.name.as_str());
+                    return Err(refused("horizon", found, wanted, other));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The site's column that a study names.
+    fn column<'n>(&'n self, name: &'n str) -> &'n str {
+        let mapping = self.columns.get(name);
+        let column = mapping.and_then(|mapping| mapping.column.as_deref());
+        column.unwrap_or(name)
     }
 
     /// Studies that share patients with it, or with one that does.
@@ -154,6 +183,21 @@ impl Sharing<'_> {
                 named(&hospitals)
             ),
         }
+    }
+}
+
+/// Two studies, or two names in one, that have one column otherwise.
+fn refused(
+    what: &'static str,
+    found: String,
+    (wanted, name): (&str, &str),
+    study: &Study,
+) -> StudyError {
+    let study = study.name.as_str();
+    StudyError::Refused {
+        what,
+        found,
+        wanted: format!("{wanted}, as of {name:?} in the study {study:?}, from the same column"),
     }
 }
 

@@ -114,8 +114,22 @@ fn a_renewed_study_tells_of_twenty_new_patients_or_of_none() {
         1,
     );
     deployment.home.write("wider.study.toml", &wider);
-    let wanted = ["range: found [-2000, 2000] of", "as in the study \"heart\""];
+    let wanted = [
+        "range: found [-2000, 2000] of",
+        "in the study \"heart\", from the same column",
+    ];
     approve(&deployment, "east", "wider.study.toml").must_fail(REFUSED, &wanted);
+    // Nor under two names of one study.
+    let twice =
+        format!("{FEATURE}[[features]]\nname = \"again\"\nkind = \"numeric\"\nrange = [-1, 1]\n");
+    let twice = renewing(&deployment, "second", &["heart"], &SITES).replacen(FEATURE, &twice, 1);
+    deployment.home.write("twice.study.toml", &twice);
+    let config = fs::read_to_string(deployment.home.join("east.toml")).unwrap();
+    let mapped = format!("{config}\n[columns.again]\ncolumn = \"first_1\"\n");
+    deployment.home.write("east.toml", &mapped);
+    let wanted = ["range: found", "from the same column"];
+    approve(&deployment, "east", "twice.study.toml").must_fail(REFUSED, &wanted);
+    deployment.home.write("east.toml", &config);
 
     // Five new patients over all hospitals: the card ends before it counts anything else.
     let second = renewing(&deployment, "second", &["heart"], &SITES);

@@ -307,6 +307,29 @@ impl FeatureKind {
     }
 }
 
+impl OutcomeSpecification {
+    /// The two horizons of outcomes by one time, where they differ. Events are summed by cells up to the horizon, so two grids would differ
+    /// by the few events between two of their ends.
+    #[must_use]
+    pub fn apart(&self, other: &Self) -> Option<(String, String)> {
+        let horizons = [self, other].map(|one| match &one.kind {
+            OutcomeKind::Survival { horizon, .. } => Some(match horizon {
+                Some(horizon) => horizon.to_string(),
+                None => "none".to_owned(),
+            }),
+            OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } | OutcomeKind::Numeric => {
+                None
+            }
+        });
+        match horizons {
+            [Some(own), Some(known)] if self.column == other.column && own != known => {
+                Some((own, known))
+            }
+            [Some(_), Some(_)] | [None, _] | [_, None] => None,
+        }
+    }
+}
+
 impl OutcomeKind {
     /// The job's words for the classes, in the order of their codes; empty where there are none. People read
     /// [`OutcomeSpecification::classes`].

@@ -201,6 +201,7 @@ fn limits(section: &mut Section<'_, '_>) -> Limits {
 
 fn outcomes(root: &mut Section<'_, '_>) -> Vec<StudyOutcome> {
     let mut seen = HashSet::new();
+    let mut followed: Vec<OutcomeSpecification> = Vec::new();
     let is_absent = !root.has("outcomes");
     let outcomes = root.tables("outcomes", |section| {
         let name = line(section, "name");
@@ -212,8 +213,15 @@ fn outcomes(root: &mut Section<'_, '_>) -> Vec<StudyOutcome> {
         {
             section.problem("name", &format!("{name:?} twice"), "each outcome once");
         }
+        let specification = cohort::outcome(section)?;
+        if let Some((own, known)) = followed.iter().find_map(|one| specification.apart(one)) {
+            let wanted =
+                format!("{known}, as of another outcome by this time; several go to \"horizons\"");
+            section.problem("horizon", &own, &wanted);
+        }
+        followed.push(specification.clone());
         Some(StudyOutcome {
-            specification: cohort::outcome(section)?,
+            specification,
             name: name?,
         })
     });
