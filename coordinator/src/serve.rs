@@ -12,7 +12,7 @@ use service::status::{Status, StatusError};
 use service::supervisor;
 use std::convert::Infallible;
 use std::io;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use wire::ServerTls;
 
 /// Calls that wait for the driver.
@@ -85,7 +85,8 @@ pub async fn serve(arguments: &cli::Serve) -> Result<(), ServeError> {
     let mut serving = tokio::spawn(wire::serve(listener, tls, calls, until(closed)));
     let driving = driver::drive(store, warrants, incoming, seen, until(stopped));
     let mut driving = std::pin::pin!(driving);
-    let standing = service::stand(status, config.status, &config.tls.certificate);
+    let (_certificate, named) = watch::channel(config.tls.certificate.clone());
+    let standing = service::stand(status, config.status, named);
     supervisor::ready();
     tokio::select! {
         () = obey(&mut signals, arguments, &config) => {},

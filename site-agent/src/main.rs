@@ -28,6 +28,7 @@ use std::fmt::Display;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
+use tokio::sync::watch;
 use tracing::level_filters::LevelFilter;
 use wire::{CredentialFiles, Dial};
 
@@ -371,8 +372,8 @@ async fn attend(arguments: &Serve, mut config: SiteConfig, mut dial: Dial) -> Re
     let mut signals = Signals::listen(arguments.until_stdin_closes)?;
     let (mut seen, mut status) = (Seen::default(), Status::new(driver::VERSION));
     seen.register(&mut status);
-    let certificate = config.tls.certificate.clone();
-    let standing = service::stand(status, config.status, &certificate);
+    let (certificate, named) = watch::channel(config.tls.certificate.clone());
+    let standing = service::stand(status, config.status, named);
     let mut standing = std::pin::pin!(standing);
     loop {
         let next = next_files(&mut signals, &arguments.config);
@@ -383,7 +384,10 @@ async fn attend(arguments: &Serve, mut config: SiteConfig, mut dial: Dial) -> Re
         };
         match served {
             None => return Ok(()),
-            Some(files) => (config, dial) = files,
+            Some(files) => {
+                (config, dial) = files;
+                certificate.send_replace(config.tls.certificate.clone());
+            }
         }
     }
 }

@@ -1,8 +1,9 @@
 //! The end of the own certificate, said in time.
 
 use crate::status::Gauge;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::watch::Receiver;
 use wire::certificates;
 
 /// So long before its end a certificate is said to end soon.
@@ -32,13 +33,18 @@ impl Left {
     }
 }
 
-/// Looks at a certificate now and every hour: its end is in the gauge, in seconds since 1970, and once a day in the log where it is near.
-pub async fn watch(certificate: &Path, gauge: &Gauge) {
+/// Looks at a certificate now, whenever it is another file, and every hour: its end is in the gauge, in seconds since 1970, and once a day
+/// in the log where it is near.
+pub async fn watch(mut certificate: Receiver<PathBuf>, gauge: &Gauge) {
     const LOOKS_A_DAY: u32 = 24;
     let mut look = tokio::time::interval(Duration::from_secs(DAY) / LOOKS_A_DAY);
     for place in (0..LOOKS_A_DAY).cycle() {
-        look.tick().await;
-        let until = match certificates::valid_until(certificate) {
+        tokio::select! {
+            _ = look.tick() => {},
+            () = changed(&mut certificate) => {},
+        }
+        let path = certificate.borrow_and_update().clone();
+        let until = match certificates::valid_until(&path) {
             Ok(until) => until,
             Err(error) => {
                 tracing::error!(%error, "the own certificate cannot be read");
@@ -58,9 +64,41 @@ pub async fn watch(certificate: &Path, gauge: &Gauge) {
     }
 }
 
+/// Ready once it is another file, and never where nobody is left to name one.
+async fn changed(certificate: &mut Receiver<PathBuf>) {
+    if certificate.changed().await.is_err() {
+        std::future::pending().await
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::sync::watch::channel;
+    use wire::certificates::{Validity, init};
+
+    #[tokio::test(start_paused = true)]
+    async fn another_certificate_is_looked_at_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let [first, second] = ["first", "second"].map(|name| folder.path().join(name));
+        init(&first, Validity::days(10)).unwrap();
+        init(&second, Validity::days(400)).unwrap();
+        let path = |folder: &PathBuf| folder.join("authority/certificate.pem");
+        let (name, named) = channel(path(&first));
+        let gauge = Gauge::default();
+        let looked = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let before = gauge.get();
+            name.send(path(&second)).unwrap();
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            gauge.get() - before
+        };
+        let later = tokio::select! {
+            later = looked => later,
+            () = watch(named, &gauge) => 0,
+        };
+        assert!(later > 300 * 86_400, "{later}");
+    }
 
     #[test]
     fn a_certificate_is_near_its_end_thirty_days_ahead() {

@@ -15,7 +15,8 @@ use serde::Serialize;
 use status::{Status, StatusError};
 use std::fmt::Display;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::PathBuf;
+use tokio::sync::watch::Receiver;
 
 /// What a command shows: a table for people, or JSON for machines.
 #[must_use]
@@ -27,14 +28,15 @@ pub fn shown(found: &(impl Serialize + Display), as_json: bool) -> String {
     }
 }
 
-/// What every running program does besides its work: it answers at the status port, feeds the watchdog, and looks at its certificate.
+/// What every running program does besides its work: it answers at the status port, feeds the watchdog, and looks at its certificate, by the
+/// name that it has at that time.
 ///
 /// # Errors
 /// [`StatusError`] where the port fails. It does not end otherwise.
 pub async fn stand(
     mut status: Status,
     port: Option<SocketAddr>,
-    certificate: &Path,
+    certificate: Receiver<PathBuf>,
 ) -> Result<(), StatusError> {
     let end = status::Gauge::default();
     status.registry().register(

@@ -154,7 +154,7 @@ mod tests {
     use ndarray::array;
 
     #[test]
-    fn squares_of_pairs_stay_at_a_site_of_a_federation() {
+    fn pairs_are_rounded_and_their_squares_stay_at_a_site_of_a_federation() {
         let codes = array![0, 1, 1, 0];
         let shares = |second: [f64; 4]| second.map(|share| vec![1.0 - share, share]).to_vec();
         let [one, other] = [[0.1, 0.2, 0.9, 0.4], [0.3, 0.5, 0.6, 0.1]].map(shares);
@@ -163,9 +163,9 @@ mod tests {
             gains.areas.unwrap()
         };
         let (alone, federated) = (areas(true), areas(false));
-        assert_eq!(alone[4], 16.0);
-        assert_eq!(federated[4], 0.0);
-        assert_eq!(alone[..4], federated[..4]);
+        assert_eq!([alone[0], alone[4]], [4.0, 16.0]);
+        assert_eq!([federated[0], federated[4]], [20.0, 0.0]);
+        assert_eq!(alone[1..4], federated[1..4]);
     }
 
     #[test]
