@@ -8,10 +8,11 @@ use ndarray::{Array1, Array2, ArrayView2, Axis, concatenate, s};
 use proptest::prelude::*;
 use rand_distr::{Distribution, StandardNormal};
 use similarity::learn::unpsl::{
-    Correlation, CorrelationScope, Form, Labels, Loss, ObjectiveError, PairCounts, PairWeights,
-    Pairs, SecondMoments, Settings, SettingsError, SiteObjective, SiteWeights, Threshold, Totals,
-    start, summarise,
+    Correlation, CorrelationScope, Form, JudgedPairs, Labels, Loss, ObjectiveError, PairCounts,
+    PairWeights, Pairs, SecondMoments, Settings, SettingsError, SiteObjective, SiteWeights,
+    Threshold, Totals, start, summarise,
 };
+use similarity::numeric::precision::Precision;
 use similarity::numeric::seed::Seed;
 
 fn normal(rows: usize, columns: usize, index: u64) -> Array2<f64> {
@@ -536,6 +537,48 @@ fn a_site_without_dissimilar_pairs_takes_part_and_says_so() {
     assert!(SiteObjective::new(&x.view(), &labels, &equal, &alone, Seed(3)).is_ok());
 }
 
+/// A fold may take all pairs of a small site, of those that a physician has judged.
+#[test]
+fn patients_without_a_pair_add_nothing() {
+    let x = patients(12, 4);
+    let totals = totals(&classes(30), Pairs::All);
+    for threshold in [
+        Threshold::Site,
+        Threshold::Fixed(1.0),
+        Threshold::Common(0.5),
+    ] {
+        for site_weights in [
+            SiteWeights::Pairs,
+            SiteWeights::Patients,
+            SiteWeights::Equal,
+        ] {
+            let settings = Settings {
+                rank: 2,
+                precision: Precision::Rounded,
+                threshold,
+                site_weights,
+                ..Settings::default()
+            };
+            let none = Labels::Judged(JudgedPairs::new(12, []).unwrap());
+            let objective =
+                SiteObjective::new(&x.view(), &none, &settings, &totals, Seed(3)).unwrap();
+            let rows = settings.matrix_rows(4);
+            let metric = |scale: f64| Array2::from_elem((rows, 2), scale);
+            let [one, other] = [0.3, 0.7].map(|scale| {
+                let own = objective.derivatives(&metric(scale), None).unwrap();
+                assert_eq!(own.gradient, Array2::<f64>::zeros((4, 4)));
+                assert_eq!(own.curvature, Array2::<f64>::zeros((4, 4)));
+                own
+            });
+            match threshold {
+                // What all sites have at W = 0 is a constant, or follows their common threshold.
+                Threshold::Common(_) => assert!(one.objective.is_finite()),
+                Threshold::Site | Threshold::Fixed(_) => assert_eq!(one.objective, other.objective),
+            }
+        }
+    }
+}
+
 #[test]
 fn bad_input_is_named() {
     let x = patients(30, 4);
@@ -554,15 +597,20 @@ fn bad_input_is_named() {
         let error = refused(&strange, &labels, &usual, &totals);
         assert_eq!(error, ObjectiveError::NotFinite { column: 2 });
     }
-    let one = refused(&patients(1, 4), &classes(1), &usual, &totals);
+    let alone = |patients: usize| Totals {
+        patients: patients as u64,
+        sites: 1,
+        ..Totals::default()
+    };
+    let one = refused(&patients(1, 4), &classes(1), &usual, &alone(1));
     assert_eq!(one, ObjectiveError::NoPairs { patients: 1 });
-    let nobody = refused(&patients(0, 4), &classes(0), &usual, &totals);
+    let nobody = refused(&patients(0, 4), &classes(0), &usual, &alone(0));
     assert_eq!(nobody, ObjectiveError::NoPairs { patients: 0 });
     let drawn = Settings {
         pairs: Pairs::PerPatient(3),
         ..usual
     };
-    let one = refused(&patients(1, 4), &classes(1), &drawn, &totals);
+    let one = refused(&patients(1, 4), &classes(1), &drawn, &alone(1));
     assert_eq!(one, ObjectiveError::NoPairs { patients: 1 });
     let labels_short = refused(&x, &classes(29), &usual, &totals);
     assert_eq!(

@@ -36,10 +36,13 @@ impl Precision {
     }
 }
 
-/// The nearest multiple of `step`. By a power of 2 nothing else is rounded.
+/// The nearest multiple of `step`, or the number where that is 0. By a power of 2 nothing else is rounded.
 #[must_use]
 pub fn nearest(number: f64, step: f64) -> f64 {
-    (number / step).round_ties_even() * step
+    match step > 0.0 {
+        true => (number / step).round_ties_even() * step,
+        false => number,
+    }
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ pub enum ObjectiveError {
         /// Index of the column, from 0.
         column: usize,
     },
-    /// One patient, or no labelled pair.
+    /// No labelled pair at any site.
     #[error("{patients} patients make no pair; wanted at least one similar or dissimilar pair")]
     NoPairs {
         /// Patients of the site.
@@ -139,7 +139,7 @@ impl SiteObjective {
     /// The objective of a site whose correlation is its own ([`CorrelationScope::Site`]).
     ///
     /// `patients` is X, n x d. A site without similar or without dissimilar pairs takes part; its
-    /// summary says so.
+    /// summary says so. One without any, as a part of a site may be, adds nothing.
     ///
     /// # Errors
     /// [`ObjectiveError`].
@@ -189,12 +189,12 @@ impl SiteObjective {
         correlation: Option<Arc<Correlation>>,
     ) -> Result<Self, ObjectiveError> {
         let summary = summarise(labels, settings.pairs, seed);
-        if summary.pairs.total() == 0 {
+        check_totals(&summary, totals)?;
+        if totals.pairs.total() == 0 {
             return Err(ObjectiveError::NoPairs {
                 patients: patients.nrows(),
             });
         }
-        check_totals(&summary, totals)?;
         let weights = weights(settings.pair_weights, totals)?;
         let scales = scales(settings, &summary, totals, weights, labels.crowding());
         let own = AtZero::of(settings, summary.pairs, weights, scales.loss);

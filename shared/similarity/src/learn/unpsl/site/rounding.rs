@@ -18,7 +18,7 @@ pub(in crate::learn::unpsl) const FINE: f64 = 0.0078125;
 const COARSE: f64 = 0.5;
 
 /// What one standardised patient adds at W = 0, where no pair is separated.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Patient {
     /// To the objective and to Gamma.
     pub(super) slope: f64,

@@ -35,7 +35,8 @@ pub(super) fn weights(
     }
 }
 
-/// a_p and c_p.
+/// a_p and c_p; all 0 without a pair.
+#[derive(Default)]
 pub(super) struct Scales {
     pub(super) loss: f64,
     pub(super) correlation: f64,
@@ -56,6 +57,9 @@ pub(super) fn scales(
         pairs.similar as f64 * weights.similar + pairs.dissimilar as f64 * weights.dissimilar
     };
     let (mine, all) = (weight_of(summary.pairs), weight_of(totals.pairs));
+    if mine == 0.0 {
+        return Scales::default();
+    }
     let share = match settings.site_weights {
         SiteWeights::Pairs => mine / all,
         SiteWeights::Patients => summary.patients as f64 / totals.patients as f64,
