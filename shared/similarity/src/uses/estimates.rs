@@ -21,6 +21,10 @@ const BORDER: f64 = 0.175;
 /// The normal number that 97.5 % are below.
 pub(super) const NORMAL: f64 = 1.959_963_984_540_054;
 
+/// What one group's noise weighs in the interval of a mean, where it may be nearly all: two-sided exponential noise is within ln(20) / sqrt(2)
+/// standard deviations in 95 % of cases, more than a normal number is.
+const TAILS: f64 = 1.168;
+
 /// A sum, and the variance of the noise in it.
 #[derive(Clone, Copy, Default, PartialEq)]
 pub struct Noised {
@@ -74,7 +78,7 @@ impl Counted {
         let n = self.patients;
         let mean = sum.sum / n;
         let variance = variance(n, sum.sum, squares.sum).max(usual);
-        let all = variance * n + self.unsure(variance) + sum.variance;
+        let all = variance * n + self.unsure(variance) + TAILS * sum.variance;
         let half = NORMAL * all.sqrt() / n;
         Interval {
             value: mean,
