@@ -77,7 +77,7 @@ mod tests {
     use tokio::sync::watch::channel;
     use wire::certificates::{Validity, init};
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn another_certificate_is_looked_at_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let [first, second] = ["first", "second"].map(|name| folder.path().join(name));
@@ -87,11 +87,15 @@ mod tests {
         let (name, named) = channel(path(&first));
         let gauge = Gauge::default();
         let looked = async {
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            let before = gauge.get();
+            let ends = async |later: i64| {
+                while gauge.get() <= later {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                gauge.get()
+            };
+            let before = ends(0).await;
             name.send(path(&second)).unwrap();
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            gauge.get() - before
+            ends(before).await - before
         };
         let later = tokio::select! {
             later = looked => later,
