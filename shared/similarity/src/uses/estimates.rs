@@ -224,7 +224,7 @@ mod tests {
             f64::INFINITY
         );
         let found = counted.mean(noise(160.0), exact(400.0), 0.25);
-        let error = (1.0 * (80.0 + 20.0 + 49.0) + 9.0_f64).sqrt() / 80.0;
+        let error = (1.0 * (80.0 + 20.0 + 49.0) + TAILS * 9.0).sqrt() / 80.0;
         assert!((found.high - 2.0 - NORMAL * error).abs() < 1e-9);
     }
 }
