@@ -1,7 +1,7 @@
 //! Promise: intervals of a mean, and of events in a unit of time, that groups tell with noise hold what is counted patient by patient, in
 //! 93 % of answers or more on every set, at every radius.
 
-#![allow(clippy::unwrap_used)] // functions that tests share
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // functions that tests share
 
 #[path = "support/alike.rs"]
 #[allow(dead_code, unreachable_pub)]
@@ -26,6 +26,9 @@ const FEW: f64 = 20.0;
 
 /// What a patient counts: a number, or whether and when the event was.
 type Counts = [f64; 2];
+
+/// Patients of each hospital: where they are, and what each counts.
+type Sites = Vec<(Array2<f64>, Vec<Counts>)>;
 
 /// How sums of a group are hidden, and what they say of patients who are alike and of everybody.
 struct Said {
@@ -158,9 +161,7 @@ fn held(
 }
 
 /// The places of made-up patients, each with numbers that follow from them and chance.
-fn sets(
-    of: fn(&Array1<f64>, &mut dyn FnMut() -> f64) -> Counts,
-) -> Vec<(String, Vec<(Array2<f64>, Vec<Counts>)>)> {
+fn sets(of: fn(&Array1<f64>, &mut dyn FnMut() -> f64) -> Counts) -> Vec<(String, Sites)> {
     let mut stream = Seed(12).stream("numbers", 0);
     let mut uniform = move || stream.random::<f64>();
     let mut all = Vec::new();
@@ -180,7 +181,7 @@ fn normal(uniform: &mut dyn FnMut() -> f64) -> f64 {
     (0..12).map(|_| uniform()).sum::<f64>() - 6.0
 }
 
-fn judge(said: &Said, named: &str, sets: &[(String, Vec<(Array2<f64>, Vec<Counts>)>)]) {
+fn judge(said: &Said, named: &str, sets: &[(String, Sites)]) {
     for (name, sites) in sets {
         for (place, percent) in PERCENTS.into_iter().enumerate() {
             let (mut holds, mut answers, mut width) = (0, 0, 0.0);
