@@ -623,8 +623,17 @@ fn queries_to_match_that_cannot_be_used_say_why() {
         error.to_string()
     };
     assert!(refused("", "1").contains("names no patient"));
-    assert!(refused("north-0001\nnorth-0001\n", "1").contains("more than once"));
-    assert!(refused("north-0001\nstranger\n", "1").contains("no patient of the cohort"));
+    assert!(refused("north-0001\nnorth-0001\n", "1").contains("names a patient again in line 2"));
+    let all = refused("patient\nnorth-0001\nstranger\nnorth-0001\n", "1");
+    for wanted in [
+        "names nobody in lines 1, 3;",
+        "again in line 4",
+        "of 150 patients a line",
+    ] {
+        assert!(all.contains(wanted), "{all}");
+    }
+    assert!(!all.contains("stranger"), "{all}");
+    assert!(refused("patient\nnorth-0001\n", "1").contains("a header has no place"));
     assert!(refused("north-0001\nnorth-0002\n", "149").contains("wanted 1 to 148"));
     let absent = world.path("absent.txt");
     let error = world.ask("match", &["--patients", &absent]).unwrap_err();

@@ -93,7 +93,7 @@ pub fn matches(arguments: &Match) -> Result<String, CasesError> {
     let setting = Setting::open(&arguments.place)?;
     let asked = match (&arguments.patients, &arguments.new) {
         (Some(file), _) => {
-            let rows = setting.rows(&identifiers(file)?)?;
+            let rows = listed(&setting, file)?;
             setting.known(&rows)?
         }
         (None, file) => setting.read(file.as_deref().unwrap_or(Path::new("")))?,
@@ -134,29 +134,63 @@ pub fn matches(arguments: &Match) -> Result<String, CasesError> {
     })
 }
 
-/// One identifier a line.
-fn identifiers(path: &Path) -> Result<Vec<String>, CasesError> {
+/// The patients of a file of identifiers, one a line. All lines that name nobody, or a patient again, come at once.
+fn listed(setting: &Setting, path: &Path) -> Result<Vec<usize>, CasesError> {
     let fault = |why: String| CasesError::Identifiers {
         path: path.to_owned(),
         why,
     };
     let text = std::fs::read_to_string(path)
         .map_err(|error| fault(format!("could not be read: {error}")))?;
-    let ids: Vec<String> = text
-        .lines()
-        .map(|line| line.trim().to_owned())
-        .filter(|line| !line.is_empty())
-        .collect();
-    let different: BTreeSet<&String> = ids.iter().collect();
-    if ids.is_empty() {
-        return Err(fault(
-            "names no patient; wanted one identifier a line".to_owned(),
+    let places = setting.places();
+    let (mut rows, mut unknown, mut again) = (Vec::new(), Vec::new(), Vec::new());
+    let mut seen = BTreeSet::new();
+    let lines = (1..).zip(text.lines().map(str::trim));
+    for (line, id) in lines.filter(|(_, id)| !id.is_empty()) {
+        match places.get(id) {
+            None => unknown.push(line),
+            Some(row) if seen.insert(*row) => rows.push(*row),
+            Some(_) => again.push(line),
+        }
+    }
+    let mut problems = Vec::new();
+    if !unknown.is_empty() {
+        let named = match setting.patients.are_named() {
+            true => "by the source's column of identifiers",
+            false => "from 1 for want of a column of identifiers",
+        };
+        let header = match unknown[..] {
+            [1] => " (a header has no place in this file)",
+            _ => "",
+        };
+        let patients = setting.patients.len();
+        problems.push(format!(
+            "names nobody in {}{header}; wanted one of {patients} patients a line, named {named}",
+            numbered(&unknown)
         ));
     }
-    if different.len() < ids.len() {
-        return Err(fault("names a patient more than once".to_owned()));
+    if !again.is_empty() {
+        problems.push(format!("names a patient again in {}", numbered(&again)));
     }
-    Ok(ids)
+    if problems.is_empty() && rows.is_empty() {
+        problems.push("names no patient; wanted one identifier a line".to_owned());
+    }
+    match problems.is_empty() {
+        true => Ok(rows),
+        false => Err(fault(problems.join(", and "))),
+    }
+}
+
+/// "line 1", or "lines 1, 5 and 7 more".
+fn numbered(lines: &[usize]) -> String {
+    const SHOWN: usize = 8;
+    let shown: Vec<String> = lines.iter().take(SHOWN).map(usize::to_string).collect();
+    let more = match lines.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let word = if lines.len() == 1 { "line" } else { "lines" };
+    format!("{word} {}{more}", shown.join(", "))
 }
 
 fn chosen(columns: &[Column], rows: &[usize]) -> Vec<Column> {

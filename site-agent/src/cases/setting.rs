@@ -124,7 +124,7 @@ impl Setting {
     }
 
     /// Every patient's row by its name.
-    fn places(&self) -> HashMap<String, usize> {
+    pub(super) fn places(&self) -> HashMap<String, usize> {
         (0..self.patients.len())
             .map(|row| (self.patients.name(row), row))
             .collect()

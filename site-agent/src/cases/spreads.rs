@@ -44,12 +44,23 @@ pub(super) fn labels(feature: &Feature, values: &Values) -> Vec<String> {
     }
 }
 
+/// A quantile between two values has more digits than either: to four, or to a whole number.
+fn four_digits(number: f64) -> f64 {
+    if number == 0.0 || !number.is_finite() {
+        return number;
+    }
+    let places = (3.0 - number.abs().log10().floor()).max(0.0);
+    let scale = 10_f64.powf(places);
+    (number * scale).round() / scale
+}
+
 /// What the patients `rows` have of a feature: the median and quartiles, or the most frequent levels.
 pub(super) fn in_words(feature: &Feature, values: &Values, rows: &[usize]) -> String {
     let values = as_levels(feature, values);
     match Spread::of(&values, rows) {
         Spread::Numbers([_, low, middle, high, _]) if middle.is_finite() => {
-            format!("{} ({} to {})", short(middle), short(low), short(high))
+            let [middle, low, high] = [middle, low, high].map(|one| short(four_digits(one)));
+            format!("{middle} ({low} to {high})")
         }
         Spread::Numbers(_) => "-".to_owned(),
         Spread::Levels(shares) => {
