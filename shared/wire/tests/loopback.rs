@@ -205,14 +205,12 @@ async fn certificates_out_of_time_or_of_another_authority_are_refused_on_either_
         until: std::time::SystemTime::now() - DAY,
     };
     let expired = issue(&port.path(), &Role::Site, "east", past).unwrap();
-    assert_eq!(
-        attend(&port.dial_with(&expired), "0.1.0")
-            .await
-            .unwrap_err(),
-        ConnectionError::Expired {
-            whose: "this party's"
-        }
-    );
+    // Nothing but an alert comes back.
+    let error = attend(&port.dial_with(&expired), "0.1.0")
+        .await
+        .unwrap_err();
+    let own = "this party's certificate is not valid now: ask";
+    assert!(error.to_string().starts_with(own), "{error}");
 
     let elsewhere = tempfile::tempdir().unwrap();
     authority(elsewhere.path());
@@ -244,14 +242,11 @@ async fn certificates_out_of_time_or_of_another_authority_are_refused_on_either_
     };
     let stale = issue(folder.path(), &role, "main", past).unwrap();
     let port = Port::open_with(folder, &stale).await;
-    assert_eq!(
-        attend(&port.dial(Role::Site, "north"), "0.1.0")
-            .await
-            .unwrap_err(),
-        ConnectionError::Expired {
-            whose: "the coordinator's"
-        }
-    );
+    let error = attend(&port.dial(Role::Site, "north"), "0.1.0")
+        .await
+        .unwrap_err();
+    let dated = "the coordinator's certificate is not valid now (it ended 20";
+    assert!(error.to_string().starts_with(dated), "{error}");
 }
 
 #[tokio::test]
@@ -267,6 +262,29 @@ async fn a_host_or_role_that_the_certificate_does_not_name_is_refused() {
         code(attend(&port.dial(Role::Site, "north"), "0.1.0").await),
         Code::Host
     );
+}
+
+#[tokio::test]
+async fn a_port_that_speaks_something_else_is_named() {
+    let port = Port::open().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut dial = port.dial(Role::Site, "north");
+    let address = listener.local_addr().unwrap().to_string();
+    dial.address = Address::new(&address).unwrap();
+    let other = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut hello = [0; 64];
+        stream.read_exact(&mut hello).await.unwrap();
+        stream
+            .write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            .await
+            .unwrap();
+        stream
+    });
+    let error = attend(&dial, "0.1.0").await.unwrap_err().to_string();
+    let wanted = format!("{address} does not speak TLS: is this the coordinator's port?");
+    assert!(error.contains(&wanted), "{error}");
+    drop(other.await);
 }
 
 #[tokio::test]

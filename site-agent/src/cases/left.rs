@@ -8,6 +8,7 @@ use crate::source::{self, Patients};
 use protocol::job::Job;
 use similarity::cohort::{Cohort, Column};
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// A run's record and the site's present cohort.
@@ -97,12 +98,18 @@ fn folder(run: &str, config: Option<&SiteConfig>) -> Result<PathBuf, CasesError>
     let own = config.map(|config| runs(config).join(run));
     let given = PathBuf::from(run);
     let looked = own.into_iter().chain([given.join("patients"), given]);
-    let mut looked = looked.collect::<Vec<_>>();
-    if let Some(found) = looked
-        .iter()
-        .position(|folder| folder.join(RECORD).is_file())
-    {
-        return Ok(looked.swap_remove(found));
+    let looked = looked.collect::<Vec<_>>();
+    for folder in &looked {
+        let path = folder.join(RECORD);
+        match fs::metadata(&path) {
+            Ok(found) if found.is_file() => return Ok(folder.clone()),
+            Ok(_) => {}
+            Err(error) if is_absent(&error) => {}
+            Err(error) => {
+                let why = error.to_string();
+                return Err(CasesError::Record { path, why });
+            }
+        }
     }
     let known = config.and_then(|config| fs::read_dir(runs(config)).ok());
     let mut known: Vec<String> = known
@@ -116,6 +123,14 @@ fn folder(run: &str, config: Option<&SiteConfig>) -> Result<PathBuf, CasesError>
         looked,
         known,
     })
+}
+
+/// Whether there is no such file, and not that nobody may look for it.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
 }
 
 /// A record of the run's folder.

@@ -6,7 +6,10 @@ use crate::error::WireError;
 use crate::visible;
 use protocol::failure::{Code, Failure};
 use protocol::limits::OUTBOX_MAX;
+use rustls::pki_types::UnixTime;
 use rustls::{AlertDescription, CertificateError};
+use time::OffsetDateTime;
+use time::macros::format_description;
 use tonic::{Code as Grpc, Status};
 
 /// Whose certificate it is.
@@ -48,10 +51,12 @@ pub enum ConnectionError {
         reason: String,
     },
     /// A certificate is past its time, or not yet valid.
-    #[error("{whose} certificate is not valid now: ask for a new one, or correct the clock")]
+    #[error("{whose} certificate is not valid now{when}: ask for a new one, or correct the clock")]
     Expired {
         /// `this party's` or `the coordinator's`.
         whose: &'static str,
+        /// Its end or beginning and this machine's clock, where they are known.
+        when: String,
     },
     /// The other side says that this party's certificate was revoked.
     #[error("this party's certificate was revoked: ask for a new one")]
@@ -144,7 +149,7 @@ impl ConnectionError {
                 Remedy::Soon
             }
             Self::Refused(_) | Self::Protocol(_) | Self::Revoked => Remedy::Later,
-            Self::Expired { whose } | Self::ForeignAuthority { whose } if *whose == OWN => {
+            Self::Expired { whose, .. } | Self::ForeignAuthority { whose } if *whose == OWN => {
                 Remedy::Later
             }
             Self::Expired { .. }
@@ -190,16 +195,29 @@ impl ConnectionError {
         })
     }
 
+    /// Of a certificate that has `ended`, or that begins later, and the clock's time.
+    pub(crate) fn expired(whose: &'static str, ended: &str, times: [UnixTime; 2]) -> Self {
+        let [end, now] = times.map(minute);
+        let when = format!(" (it {ended} {end}, and this machine's clock says {now})");
+        Self::Expired { whose, when }
+    }
+
     /// What a failed handshake means for who dialled `address`.
     pub(crate) fn of_tls(error: &rustls::Error, address: &str) -> Self {
-        use rustls::Error::{AlertReceived, InvalidCertificate};
+        use rustls::Error::{AlertReceived, InvalidCertificate, InvalidMessage};
         match error {
-            InvalidCertificate(
-                CertificateError::Expired
-                | CertificateError::ExpiredContext { .. }
-                | CertificateError::NotValidYet
-                | CertificateError::NotValidYetContext { .. },
-            ) => Self::Expired { whose: THEIRS },
+            InvalidCertificate(CertificateError::Expired | CertificateError::NotValidYet) => {
+                Self::Expired {
+                    whose: THEIRS,
+                    when: String::new(),
+                }
+            }
+            InvalidCertificate(CertificateError::ExpiredContext { time, not_after }) => {
+                Self::expired(THEIRS, "ended", [*not_after, *time])
+            }
+            InvalidCertificate(CertificateError::NotValidYetContext { time, not_before }) => {
+                Self::expired(THEIRS, "begins", [*not_before, *time])
+            }
             InvalidCertificate(
                 CertificateError::UnknownIssuer | CertificateError::BadSignature,
             ) => Self::ForeignAuthority { whose: THEIRS },
@@ -214,7 +232,13 @@ impl ConnectionError {
                 }
             }
             AlertReceived(AlertDescription::CertificateRevoked) => Self::Revoked,
-            AlertReceived(AlertDescription::CertificateExpired) => Self::Expired { whose: OWN },
+            AlertReceived(AlertDescription::CertificateExpired) => Self::Expired {
+                whose: OWN,
+                when: String::new(),
+            },
+            InvalidMessage(_) => Self::Tls {
+                reason: format!("{address} does not speak TLS: is this the coordinator's port?"),
+            },
             AlertReceived(AlertDescription::UnknownCA | AlertDescription::DecryptError) => {
                 Self::ForeignAuthority { whose: OWN }
             }
@@ -223,6 +247,15 @@ impl ConnectionError {
             },
         }
     }
+}
+
+/// A time as people write it.
+fn minute(time: UnixTime) -> String {
+    let form = format_description!("[year]-[month]-[day] [hour]:[minute] UTC");
+    let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+    let time = OffsetDateTime::from_unix_timestamp(seconds).ok();
+    let text = time.and_then(|time| time.format(form).ok());
+    text.unwrap_or_else(|| "beyond all calendars".to_owned())
 }
 
 /// Names of a certificate as people write them: the library says `DnsName("localhost")` and `IpAddress(127.0.0.1)`. Of many the first.

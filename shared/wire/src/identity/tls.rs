@@ -10,13 +10,14 @@ use crate::identity::warrant::{Signer, Warrants};
 use crate::identity::{Identity, Serial};
 use protocol::name::SiteName;
 use rustls::client::{Resumption, WebPkiServerVerifier};
+use rustls::pki_types::UnixTime;
 use rustls::server::NoServerSessionStorage;
 use rustls::{ClientConfig, ServerConfig};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What HTTP/2 is called in the handshake.
 const HTTP2: &[u8] = b"h2";
@@ -214,8 +215,16 @@ impl ClientTls {
                 wanted: wanted.uri(),
             });
         }
-        if !self.valid.contains(&SystemTime::now()) {
-            return Err(ConnectionError::Expired { whose: OWN });
+        let now = SystemTime::now();
+        if !self.valid.contains(&now) {
+            let (word, limit) = match now < self.valid.start {
+                true => ("begins", self.valid.start),
+                false => ("ended", self.valid.end),
+            };
+            let times = [limit, now].map(|time| {
+                UnixTime::since_unix_epoch(time.duration_since(UNIX_EPOCH).unwrap_or_default())
+            });
+            return Err(ConnectionError::expired(OWN, word, times));
         }
         Ok(())
     }
