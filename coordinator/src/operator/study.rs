@@ -15,10 +15,12 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum StudyError {
     /// Its parties cannot be filled in.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}{hint}", path.display())]
     Draft {
         /// The study's file.
         path: PathBuf,
+        /// The nearest parties that could be.
+        hint: String,
         /// Why.
         #[source]
         source: DraftError,
@@ -73,12 +75,31 @@ fn with_parties(path: &Path, certificates: &Path) -> Result<String, OperatorErro
     let certificate = |party: Party<'_>| certificate(certificates, party);
     let drafted = pinned(&text, certificate).map_err(|source| StudyError::Draft {
         path: path.clone(),
+        hint: hint(&source, certificates),
         source,
     })?;
     match Study::parse(&drafted) {
         Ok(_) => Ok(drafted),
         Err(problems) => Err(StudyError::Problems { path, problems }.into()),
     }
+}
+
+/// The nearest parties of those that have certificates to those that have none.
+fn hint(error: &DraftError, certificates: &Path) -> String {
+    let DraftError::Certificates(absent) = error else {
+        return String::new();
+    };
+    let entries = std::fs::read_dir(certificates).into_iter().flatten();
+    let folders: Vec<String> = entries
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    let names = folders.iter().filter_map(|folder| {
+        let name = folder.strip_prefix("site-");
+        name.or(folder.strip_prefix("operator-"))
+    });
+    let known: Vec<&str> = names.collect();
+    let hints = absent.iter().map(|name| nearest_hint(name, &known));
+    hints.collect()
 }
 
 fn write(out: &Path, text: &str) -> Result<(), StudyError> {

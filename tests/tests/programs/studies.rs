@@ -422,6 +422,9 @@ fn what_is_not_the_study_that_was_approved_is_refused() {
         format!("{HEAD}{PATIENTS}").replace("\"east\", \"west\"", "\"elsewhere\", \"nowhere\"");
     let wanted = ["found no certificate of elsewhere, nowhere"];
     draft(&deployment, &nobody, "wrong.toml").must_fail(USAGE, &wanted);
+    let misspelt = format!("{HEAD}{PATIENTS}").replace("\"south\"", "\"sotuh\"");
+    let wanted = ["found no certificate of sotuh; did you mean \"south\"?"];
+    draft(&deployment, &misspelt, "wrong.toml").must_fail(USAGE, &wanted);
     assert!(!deployment.home.join("wrong.toml").exists());
 
     draft(&deployment, &format!("{HEAD}{PATIENTS}"), "demo.study.toml").must_succeed();
