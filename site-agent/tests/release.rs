@@ -467,8 +467,9 @@ fn an_explanation_shows_every_message_with_its_bytes_and_its_rule() {
     // Of words of 16 bytes: two counts that follow each other share one, a number of the data takes four.
     let wanted = [
         ("description", 16 * 3, 1),
-        // Of age and the four levels of cp also what a mean adds to the variance between sites: 3 + 2 x 4, 3 + (2 + 1) x 4 + (8 + 1) x 4.
-        ("moments", 16 * 62, 1),
+        // Five counts, two sums of four words, and five counts.
+        ("moments", 16 * 14, 1),
+        ("spread", 16 * 6, 1),
         ("prepared", 0, 1),
         ("derivatives", 16 * 6 * 45, 70),
         ("contribution", 16 * 19, 3),
@@ -476,7 +477,7 @@ fn an_explanation_shows_every_message_with_its_bytes_and_its_rule() {
         ("refusal", 400_000, 1),
     ];
     assert_eq!(told, wanted);
-    let words = 3 + 62 + 70 * 6 * 45 + 3 * 19 + 51 + 4 * 23;
+    let words = 3 + 14 + 6 + 70 * 6 * 45 + 3 * 19 + 51 + 4 * 23;
     assert_eq!(explanation.bytes(), 16 * words);
     let text = explanation.to_string();
     assert!(text.contains("The policy admits it"), "{text}");

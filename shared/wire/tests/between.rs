@@ -83,7 +83,7 @@ async fn a_certificate_for_other_hosts_says_which() {
     assert_eq!(refused.code(), Code::Host);
     let text = refused.to_string();
     assert!(
-        text.contains("is for coordinator.example, 10.1.2.3, not for 127.0.0.1"),
+        text.contains("is for coordinator.example, 10.1.2.3 and not for 127.0.0.1"),
         "{text}"
     );
 }
