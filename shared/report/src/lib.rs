@@ -49,7 +49,7 @@ pub use serde_json::Error as JsonError;
 pub use studies::{studies_json, studies_table, study_json, study_text};
 pub use survival::{Known, SurvivalCurve, SurvivalPoint, survival};
 pub use watching::Watching;
-pub use words::moment;
+pub use words::{moment, root_error};
 
 use protocol::job::Job;
 use protocol::result::RunResult;

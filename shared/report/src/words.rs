@@ -1,5 +1,6 @@
 //! Words and figures as people read them.
 
+use protocol::cohort::OutcomeSpecification;
 use protocol::time::Timestamp;
 use std::time::Duration;
 use time::OffsetDateTime;
@@ -50,6 +51,16 @@ pub(crate) fn probability(value: f64) -> String {
     match value < 0.001 {
         true => "<\u{a0}0.001".to_owned(),
         false => format!("{value:.3}"),
+    }
+}
+
+/// The root of a mean squared error, in the unit of the outcome where it has one.
+#[must_use]
+pub fn root_error(squared: f64, outcome: &OutcomeSpecification) -> String {
+    let root = figure(squared.sqrt());
+    match outcome.unit_in_words() {
+        "" => root,
+        unit => format!("{root} {unit}"),
     }
 }
 

@@ -16,6 +16,7 @@ use similarity::learn::regression::glm::Family;
 use similarity::learn::regression::rounding::Rounding;
 use similarity::numeric::linear_algebra::Cholesky;
 use similarity::numeric::precision::Precision;
+use similarity::numeric::seed::Seed;
 use site_agent::books::{ledger, secrets};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -406,7 +407,9 @@ fn sums(patients: &[Patient], at: &Array1<f64>, precision: Precision) -> Array1<
             Precision::Exact => sums.gradient,
             Precision::Rounded => {
                 let rounding = Rounding::of(&design.view(), 0).unwrap();
-                rounding.rounded(sums).gradient
+                let secret = Seed(own.len() as u64);
+                let rounding = rounding.hidden_by(secret, &design.view(), "");
+                rounding.rounded(sums, at).gradient
             }
         }
     });

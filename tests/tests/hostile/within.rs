@@ -3,18 +3,25 @@
 //! Such sums are of squares of whole numbers. All members and the coordinator know about how many patients each hospital has, to ten, and
 //! how many all have together. So few whole numbers fit, and among them are those of each hospital.
 
-use ndarray::Array1;
+use ndarray::{Array1, Array2};
 use similarity::cohort::moments::ColumnMoments;
 use similarity::cohort::standardise::{Feature, FeatureKind, Standardisation, Treatment};
 use similarity::cohort::{Cohort, Column, Outcome, Values};
 use similarity::learn::unpsl::{
-    Labels, PAIRS_STEP, Pairs, Settings, SiteObjective, Totals, summarise,
+    Labels, PAIRS_STEP, PairCounts, Pairs, Settings, SiteObjective, Threshold, Totals, summarise,
 };
 use similarity::numeric::precision::Precision;
 use similarity::numeric::seed::Seed;
+use std::collections::BTreeMap;
 
 /// Patients of each of three hospitals, and those of them who have a level, or are of a class.
 type Hospitals = [[u64; 2]; 3];
+
+const THRESHOLDS: [Threshold; 3] = [
+    Threshold::Site,
+    Threshold::Common(0.3),
+    Threshold::Fixed(1.0),
+];
 
 const LEVELS: [&str; 2] = ["no", "yes"];
 
@@ -32,7 +39,7 @@ struct Fits {
 }
 
 /// All hospitals whose numbers of patients are known to ten, and that `fit`.
-fn search(hospitals: Hospitals, fit: impl Fn(&Hospitals) -> bool) -> Fits {
+fn search(hospitals: Hospitals, mut fit: impl FnMut(&Hospitals) -> bool) -> Fits {
     let totals = |hospitals: &[[u64; 2]]| -> [u64; 2] {
         [0, 1].map(|place| hospitals.iter().map(|own| own[place]).sum())
     };
@@ -171,20 +178,26 @@ fn totals(hospitals: Hospitals, precision: Precision) -> Totals {
     Totals::of(&own)
 }
 
+/// What rounding adds to the pairs of three hospitals at most.
+const PAIRS_ERROR: u64 = 3 * (PAIRS_STEP - 1);
+
 fn fits_pairs(hospitals: Hospitals, precision: Precision) -> Fits {
     let found = totals(hospitals, precision).pairs;
     let error = match precision {
         Precision::Exact => 0,
-        Precision::Rounded => 3 * (PAIRS_STEP - 1),
+        Precision::Rounded => PAIRS_ERROR,
     };
-    search(hospitals, |own| {
-        let [similar, dissimilar] = own
-            .iter()
-            .map(|own| pairs(*own))
-            .fold([0, 0], |all, own| [all[0] + own[0], all[1] + own[1]]);
-        let is_near = |found: u64, own: u64| found >= own && found - own <= error;
-        is_near(found.similar, similar) && is_near(found.dissimilar, dissimilar)
-    })
+    search(hospitals, |own| is_near(found, own, error))
+}
+
+/// Whether hospitals have as many pairs as were `found`, or by so many fewer.
+fn is_near(found: PairCounts, own: &Hospitals, error: u64) -> bool {
+    let [similar, dissimilar] = own
+        .iter()
+        .map(|own| pairs(*own))
+        .fold([0, 0], |all, own| [all[0] + own[0], all[1] + own[1]]);
+    let is_near = |found: u64, own: u64| found >= own && found - own <= error;
+    is_near(found.similar, similar) && is_near(found.dissimilar, dissimilar)
 }
 
 #[test]
@@ -199,40 +212,99 @@ fn exact_pairs_of_classes_read_the_classes_of_each_hospital() {
     }
 }
 
+/// A hospital's objective of two features, and a W = 0 of the travelling shape.
+fn learner(
+    own: [u64; 2],
+    threshold: Threshold,
+    precision: Precision,
+) -> (SiteObjective, Array2<f64>) {
+    let totals = totals(SOME[0], Precision::Rounded);
+    let patients = Array2::from_shape_fn((own[0] as usize, 2), |(row, column)| {
+        ((row * 7 + column * 3) % 5) as f64 - 2.0
+    });
+    let settings = Settings {
+        threshold,
+        precision,
+        rank: 1,
+        ..Settings::default()
+    };
+    let objective = SiteObjective::new(&patients.view(), &labels(own), &settings, &totals, Seed(1));
+    let rows = settings.matrix_rows(2);
+    let mut metric = Array2::zeros((rows, 1));
+    if rows > 2 {
+        metric[[2, 0]] = 0.3;
+    }
+    (objective.unwrap(), metric)
+}
+
+/// A round of the paper begins at a W about which a question was asked as well: the two objectives are one sum, taken twice. Where the
+/// round's is exact, their difference is the hospitals' own loss at W = 0, but for the rounding of the question.
+#[test]
+fn no_round_reads_the_pairs_of_classes_by_the_question_at_its_metric() {
+    for threshold in THRESHOLDS {
+        let hospitals = SOME[0];
+        let [rounded, exact] = [Precision::Rounded, Precision::Exact]
+            .map(|precision| fits_round(hospitals, threshold, precision));
+        println!("{threshold:?}: rounded {rounded:?}, exact {exact:?}");
+        let without = fits_pairs(hospitals, Precision::Rounded);
+        assert_eq!(rounded, without, "{threshold:?}");
+        assert!(exact.count <= without.count / 10, "{threshold:?}");
+    }
+}
+
+/// Hospitals that fit the pair counts, and the objective of a round of such a precision less that of the question at the same W.
+fn fits_round(hospitals: Hospitals, threshold: Threshold, precision: Precision) -> Fits {
+    let question = |own, metric: [f64; 2]| {
+        let (objective, mut at) = learner(own, threshold, Precision::Rounded);
+        at[[0, 0]] = metric[0];
+        at[[1, 0]] = metric[1];
+        let asked = objective.derivatives(&at, None).unwrap().objective;
+        (asked, at)
+    };
+    let found = totals(hospitals, Precision::Rounded).pairs;
+    let differences: Vec<f64> = [[0.4, -0.2], [0.1, 0.3], [-0.5, 0.2], [0.3, 0.3]]
+        .map(|metric| {
+            let own = hospitals.map(|own| {
+                let (asked, at) = question(own, metric);
+                let (objective, _) = learner(own, threshold, precision);
+                let round = objective.solve(&at, &at, 1.0, 1e-3, 5).unwrap();
+                round.objective_at_consensus - asked
+            });
+            own.iter().sum()
+        })
+        .to_vec();
+    let mean = differences.iter().sum::<f64>() / differences.len() as f64;
+    let error = differences.iter().map(|one| (one - mean).abs());
+    let error = error.fold(0.0, f64::max);
+    // A round that says no more than the question makes no equation.
+    let says_more = differences.iter().any(|one| one.abs() > 1e-12);
+    let mut at_zero = BTreeMap::new();
+    let mut loss_of = |own: [u64; 2]| -> f64 {
+        *at_zero.entry(own).or_insert_with(|| {
+            let (objective, zero) = learner(own, threshold, Precision::Exact);
+            objective.value(&zero).unwrap()
+        })
+    };
+    let (all, _) = question(hospitals[0], [0.0; 2]);
+    search(hospitals, |own| {
+        let losses = own.map(&mut loss_of);
+        is_near(found, own, PAIRS_ERROR)
+            && (!says_more || (losses.iter().sum::<f64>() - 3.0 * all - mean).abs() <= error)
+    })
+}
+
 /// The objective at W = 0 is one of pairs alone, and was known to a pair.
 #[test]
 fn no_question_reads_the_pairs_of_classes_at_a_metric_of_zero() {
-    let thresholds = [
-        similarity::learn::unpsl::Threshold::Site,
-        similarity::learn::unpsl::Threshold::Common(0.3),
-        similarity::learn::unpsl::Threshold::Fixed(1.0),
-    ];
-    for threshold in thresholds {
+    for threshold in THRESHOLDS {
         let [found, other] = [
             [[103, 40], [94, 36], [123, 71]],
             [[103, 41], [94, 37], [123, 69]],
         ]
         .map(|hospitals: Hospitals| {
-            let totals = totals(SOME[0], Precision::Rounded);
             let at_zero = hospitals.map(|own| {
-                let patients =
-                    ndarray::Array2::from_shape_fn((own[0] as usize, 2), |(row, column)| {
-                        ((row * 7 + column * 3) % 5) as f64 - 2.0
-                    });
-                let settings = Settings {
-                    threshold,
-                    precision: Precision::Rounded,
-                    rank: 1,
-                    ..Settings::default()
-                };
-                let objective =
-                    SiteObjective::new(&patients.view(), &labels(own), &settings, &totals, Seed(1));
-                let rows = settings.matrix_rows(2);
-                let mut metric = ndarray::Array2::zeros((rows, 1));
-                if rows > 2 {
-                    metric[[2, 0]] = 0.3;
-                }
-                let told = objective.unwrap().derivatives(&metric, None).unwrap();
+                let (objective, metric) = learner(own, threshold, Precision::Rounded);
+                let told = objective.derivatives(&metric, None).unwrap();
                 [told.objective, told.threshold.first]
             });
             at_zero
@@ -241,4 +313,115 @@ fn no_question_reads_the_pairs_of_classes_at_a_metric_of_zero() {
         });
         assert_eq!(found, other, "{threshold:?}");
     }
+}
+
+/// Each site rounds along the axes of its own patients. A sum of multiples of three such steps is one of few tables of three hospitals. From
+/// offsets that nobody else knows it is none, or any.
+#[test]
+fn no_sum_of_one_question_reads_how_many_patients_of_each_have_a_level() {
+    let hospitals: Hospitals = [[48, 15], [37, 12], [62, 30]];
+    let totals = Totals::of(&hospitals.map(|own| {
+        let labels = thirds(own[0]);
+        summarise(&labels, Pairs::All, Seed(1)).released(&labels, Precision::Rounded)
+    }));
+    let curvatures = |precision, is_hidden: bool| -> f64 {
+        let own = hospitals.map(|own| {
+            let settings = Settings {
+                precision,
+                rank: 1,
+                ..Settings::default()
+            };
+            let patients = of_level(own, hospitals);
+            let labels = thirds(own[0]);
+            let objective =
+                SiteObjective::new(&patients.view(), &labels, &settings, &totals, Seed(1));
+            let objective = match is_hidden {
+                true => objective.unwrap().hidden_by(Seed(own[0])),
+                false => objective.unwrap(),
+            };
+            let at = Array2::from_elem((1, 1), 0.5);
+            objective.derivatives(&at, None).unwrap().curvature[[0, 0]]
+        });
+        own.iter().sum()
+    };
+    let exact = curvatures(Precision::Exact, false);
+    let [in_multiples, sent] =
+        [false, true].map(|is_hidden| curvatures(Precision::Rounded, is_hidden));
+    // Half of what one patient adds, as everybody can work it out of a hospital's size and share.
+    let step = |own: [u64; 2]| {
+        let pairs = (own[0] * (own[0] - 1) / 2) as f64 / totals.pairs.total() as f64;
+        let patients = of_level(own, hospitals);
+        let spread = patients.column(0).dot(&patients.column(0)) / own[0] as f64;
+        0.5 * pairs / 2.0 / own[0] as f64 * spread
+    };
+    let steps: f64 = hospitals.map(step).iter().sum();
+    for found in [in_multiples, sent] {
+        assert!((found - exact).abs() <= steps / 2.0);
+    }
+    let truth = hospitals.map(|own| own[1]);
+    let [attacked, left, all] = [(in_multiples, 1e-14), (sent, 1e-14), (sent, steps / 2.0)]
+        .map(|(sum, error)| tables_of(sum, error, hospitals, step));
+    println!("multiples: {attacked:?}; hidden: {left:?} of {}", all.len());
+    assert_eq!(attacked, [truth]);
+    assert!(!left.contains(&truth) && all.contains(&truth));
+    assert!(all.len() > 500, "{}", all.len());
+}
+
+/// Every third patient is of one class.
+fn thirds(patients: u64) -> Labels {
+    Labels::Classes(Array1::from_iter(
+        (0..patients).map(|patient| u32::from(patient % 3 == 0)),
+    ))
+}
+
+/// One level of patients of one hospital, about its mean and by the standard deviation of all.
+fn of_level([patients, with]: [u64; 2], hospitals: Hospitals) -> Array2<f64> {
+    let [all, of_all] =
+        [0, 1].map(|place| hospitals.iter().map(|own| own[place]).sum::<u64>() as f64);
+    let scale = (of_all / all * (1.0 - of_all / all)).sqrt();
+    let mean = with as f64 / patients as f64;
+    Array2::from_shape_fn((patients as usize, 1), |(row, _)| {
+        (f64::from((row as u64) < with) - mean) / scale
+    })
+}
+
+/// How many patients of each hospital may have the level, where the sum of multiples of their steps is known.
+fn tables_of(
+    sum: f64,
+    error: f64,
+    hospitals: Hospitals,
+    step: impl Fn([u64; 2]) -> f64,
+) -> Vec<[u64; 3]> {
+    let all: u64 = hospitals.iter().map(|own| own[1]).sum();
+    let sizes = hospitals.map(|own| own[0]);
+    let mut found = Vec::new();
+    for first in 5..sizes[0] - 4 {
+        for second in 5..sizes[1] - 4 {
+            let Some(third) = all.checked_sub(first + second) else {
+                continue;
+            };
+            if third < 5 || third + 5 > sizes[2] {
+                continue;
+            }
+            let own = [first, second, third];
+            let steps = [0, 1, 2].map(|place| step([sizes[place], own[place]]));
+            if is_sum(sum, error, steps) {
+                found.push(own);
+            }
+        }
+    }
+    found
+}
+
+/// Whether multiples of three steps add up to a sum.
+fn is_sum(sum: f64, error: f64, steps: [f64; 3]) -> bool {
+    let most = steps.map(|step| (sum / step) as u64);
+    (0..=most[0]).any(|first| {
+        let rest = sum - first as f64 * steps[0];
+        (0..=most[1]).any(|second| {
+            let rest = rest - second as f64 * steps[1];
+            let off = rest - (rest / steps[2]).round().max(0.0) * steps[2];
+            off.abs() <= error
+        })
+    })
 }

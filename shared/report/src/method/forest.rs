@@ -179,7 +179,7 @@ fn accuracy(job: &Job, measure: ErrorMeasure, error: f64) -> Markup {
             ErrorMeasure::Misclassified => { "predicts " (outcome.label) "." }
             ErrorMeasure::Squared => {
                 "predicts " (outcome.label) " with a root mean squared error of "
-                b { (words::figure(error.sqrt())) " " (outcome.unit_in_words()) } "."
+                b { (words::root_error(error, outcome)) } "."
             }
             ErrorMeasure::Discordant => {
                 "orders pairs of patients by " (outcome.label) " with " b { "concordance " (of_hundred(1.0 - error)) } " (chance: 50 %)."

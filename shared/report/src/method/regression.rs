@@ -187,7 +187,7 @@ fn answer(result: &RunResult, job: &Job, model: &Model) -> Markup {
             @match own.and_then(|errors| Some((errors.measure, errors.value()?))) {
                 Some((ErrorMeasure::Misclassified, _)) => { "." }
                 Some((ErrorMeasure::Squared, error)) => {
-                    " has a root mean squared error of " b { (words::figure(error.sqrt())) " " (outcome.unit_in_words()) } " (in sample)."
+                    " has a root mean squared error of " b { (words::root_error(error, outcome)) } " (in sample)."
                 }
                 Some((ErrorMeasure::Discordant, error)) => {
                     " orders pairs of one site with " b { "concordance " (of_hundred(1.0 - error)) }

@@ -7,6 +7,7 @@ pub mod incomplete_gamma;
 pub mod lbfgs;
 pub mod linear_algebra;
 pub mod noise;
+pub mod offsets;
 pub mod precision;
 pub mod prox;
 pub mod seed;

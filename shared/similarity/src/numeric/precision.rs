@@ -1,7 +1,7 @@
 //! How finely a site says what it adds to a sum.
 
 /// The step of rounded numbers, in units of what one standardised patient adds.
-const STEP: f64 = 0.03125; // 2^-5
+pub(crate) const STEP: f64 = 0.03125; // 2^-5
 
 /// How finely a sum of scores, or of other derivatives, is known.
 ///

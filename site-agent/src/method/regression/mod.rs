@@ -119,7 +119,7 @@ impl Regressor {
         let sums = match &made.target {
             Target::Exponential(exposure) if point.design.counts_cells() => {
                 return Ok(Answer::Regression(message::Answer::Cells {
-                    sums: made.rounded(exposure.sums(&design, &at)),
+                    sums: made.rounded(exposure.sums(&design, &at), &at),
                     counted: exposure.counted(at_most),
                 }));
             }
@@ -130,7 +130,7 @@ impl Regressor {
             Target::Exponential(exposure) => exposure.sums(&design, &at),
         };
         Ok(Answer::Regression(message::Answer::Likelihood(
-            made.rounded(sums),
+            made.rounded(sums, &at),
         )))
     }
 
@@ -159,7 +159,7 @@ impl Regressor {
             Target::Exponential(exposure) => exposure.sums_with_time(&design, &at),
         };
         Ok(Answer::Regression(message::Answer::Proportionality(
-            made.rounded(sums),
+            made.rounded(sums, &at),
         )))
     }
 
@@ -285,7 +285,14 @@ impl Made {
                 Target::Glm(Family::Logistic, _) | Target::Cox { .. } | Target::Exponential(_),
             ) => {
                 let rounding = Rounding::of(&matrix.view(), design.cells.len());
-                Some(rounding.map_err(|error| Stop::numeric(Code::Numbers, error))?)
+                let rounding = rounding.map_err(|error| Stop::numeric(Code::Numbers, error))?;
+                let ties = match &target {
+                    Target::Cox { ties, .. } => Some(ties),
+                    Target::Glm(..) | Target::Exponential(_) => None,
+                };
+                let outcome = &site.job.cohort.outcome;
+                let about = format!("{outcome:?} {ties:?} {:?}", design.cells);
+                Some(rounding.hidden_by(site.folds, &matrix.view(), &about))
             }
         };
         Ok(Self {
@@ -296,9 +303,9 @@ impl Made {
     }
 
     /// Sums over these patients, as finely as they may be known.
-    fn rounded(&self, sums: Sums) -> Sums {
+    fn rounded(&self, sums: Sums, at: &Array1<f64>) -> Sums {
         match &self.rounding {
-            Some(rounding) => rounding.rounded(sums),
+            Some(rounding) => rounding.rounded(sums, at),
             None => sums,
         }
     }

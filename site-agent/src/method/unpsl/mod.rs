@@ -345,13 +345,14 @@ impl Learner {
         settings.rank = settings.rank.min(prepared.matrix.ncols());
         settings.form = part.form;
         let labels = labels(site, self.settings.supervision)?;
-        match part.left_out().as_slice() {
+        let made = match part.left_out().as_slice() {
             [] => objective(prepared, &labels, &settings, site.seed),
             left_out => {
                 let folds = self.folds(site)?;
                 without(site.seed, prepared, &settings, &labels, (&folds, left_out))
             }
-        }
+        };
+        Ok(made?.hidden_by(site.folds))
     }
 
     /// The folds of the job's cross-validation.

@@ -3,12 +3,14 @@
 //! Columns that go together, as those of a spline do, say little of each other but much of their differences. Rounding each by itself would
 //! lose that. So what a site adds is rounded along the principal axes of its own patients, each axis scaled to a variance of 1, and turned back.
 
-use ndarray::{Array2, ArrayView2, s};
+use ndarray::{Array1, Array2, ArrayView2, s};
 
 use crate::learn::regression::sums::Sums;
 use crate::numeric::axes::Axes;
 use crate::numeric::linear_algebra::LinearAlgebraError;
-use crate::numeric::precision::Precision;
+use crate::numeric::offsets::Offsets;
+use crate::numeric::precision::STEP;
+use crate::numeric::seed::Seed;
 
 /// The axes of a site's patients.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,6 +18,7 @@ pub struct Rounding {
     /// Parameters before the columns, which are rounded as they are.
     leading: usize,
     axes: Axes,
+    offsets: Offsets,
 }
 
 impl Rounding {
@@ -27,26 +30,39 @@ impl Rounding {
         Ok(Self {
             leading,
             axes: Axes::of(design)?,
+            offsets: Offsets::None,
         })
     }
 
-    /// The same sums, as they may be known: of parameters and columns, or of columns that come more than once.
+    /// From offsets that nobody else knows, by the site's secret: for whatever is summed with what other sites say. `about` is all that
+    /// changes the sums at the same coefficients, beside the `design`.
+    #[must_use]
+    pub fn hidden_by(self, secret: Seed, design: &ArrayView2<f64>, about: &str) -> Self {
+        let offsets = Offsets::of(secret, design, about);
+        Self { offsets, ..self }
+    }
+
+    /// The same sums at coefficients, as they may be known: of parameters and columns, or of columns that come more than once.
     ///
     /// # Panics
     /// Where the sums are of other columns.
     #[must_use]
-    pub fn rounded(&self, sums: Sums) -> Sums {
+    pub fn rounded(&self, sums: Sums, at: &Array1<f64>) -> Sums {
         let copies = (sums.gradient.len() - self.leading) / self.axes.back.nrows().max(1);
         let (forward, back) = (
             self.blocks(&self.axes.forward, copies),
             self.blocks(&self.axes.back, copies),
         );
-        let rounded = |number| Precision::Rounded.of(number);
-        let gradient = forward.dot(&sums.gradient).mapv_into(rounded);
+        let name = format!("{} columns", sums.gradient.len());
+        let mut shifted = self.offsets.at(&name, at.iter());
+        let log_likelihood = shifted.nearest(sums.log_likelihood, STEP);
+        let gradient = forward.dot(&sums.gradient);
+        let gradient = gradient.mapv_into(|number| shifted.nearest(number, STEP));
         let information = forward.dot(&sums.information).dot(&forward.t());
-        let information = back.dot(&information.mapv_into(rounded)).dot(&back.t());
+        let information = shifted.symmetric(information, STEP);
+        let information = back.dot(&information).dot(&back.t());
         Sums {
-            log_likelihood: rounded(sums.log_likelihood),
+            log_likelihood,
             gradient: back.dot(&gradient),
             // What rounding of the products has turned is made symmetric again.
             information: (&information + &information.t()) / 2.0,
@@ -74,7 +90,6 @@ impl Rounding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ndarray::Array1;
 
     fn sums(columns: usize) -> Sums {
         let mut sums = Sums::zero(columns);
@@ -96,7 +111,7 @@ mod tests {
         exact.information = design.t().dot(&design) * 0.2;
         let rounded = Rounding::of(&design.view(), 0)
             .unwrap()
-            .rounded(exact.clone());
+            .rounded(exact.clone(), &Array1::zeros(2));
         let apart = |sums: &Sums| sums.gradient[1] - sums.gradient[0];
         assert_ne!(rounded.gradient, exact.gradient);
         assert!((apart(&rounded) - apart(&exact)).abs() < 1e-3 / 32.0);
@@ -114,10 +129,13 @@ mod tests {
                 },
             );
         let rounding = Rounding::of(&design.view(), 1).unwrap();
-        let rounded = rounding.rounded(sums(3));
+        let rounded = rounding.rounded(sums(3), &Array1::zeros(3));
         assert_eq!((rounded.gradient[0] * 32.0).fract(), 0.0);
         assert_eq!(rounded.gradient[2], 0.0);
         // Every column twice.
-        assert_eq!(rounding.rounded(sums(5)).gradient.len(), 5);
+        assert_eq!(
+            rounding.rounded(sums(5), &Array1::zeros(5)).gradient.len(),
+            5
+        );
     }
 }

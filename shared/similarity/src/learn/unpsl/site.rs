@@ -17,6 +17,7 @@ use super::totals::{Summary, Totals, summarise};
 use crate::numeric::axes::Axes;
 use crate::numeric::lbfgs::{Limits, Status, minimise};
 use crate::numeric::linear_algebra::{LinearAlgebraError, norm};
+use crate::numeric::offsets::Offsets;
 use crate::numeric::precision::Precision;
 use crate::numeric::seed::Seed;
 
@@ -101,7 +102,8 @@ pub enum ObjectiveError {
 pub struct LocalSolution {
     /// W_p, of the travelling shape.
     pub matrix: Array2<f64>,
-    /// f_p at the consensus, the site's term of (4.19).
+    /// f_p at the consensus, the site's term of (4.19), as finely as the settings say: an exact one, less what a question at the same
+    /// consensus is answered by, would be the site's loss at W = 0.
     pub objective_at_consensus: f64,
     /// f_p(W_p) + rho/2 ||W_p - centre||^2.
     pub subproblem: f64,
@@ -129,6 +131,7 @@ pub struct SiteObjective {
     /// c_p lambda_2.
     correlation_scale: f64,
     patient: Patient,
+    offsets: Offsets,
     /// The site's own loss at W = 0, and its part of what the totals make of that.
     at_zero: [AtZero; 2],
     /// Of all features; found once they are needed.
@@ -216,6 +219,7 @@ impl SiteObjective {
             curvature_scale: scales.curvature,
             correlation_scale: scales.correlation * settings.lambda_correlation,
             patient: scales.patient,
+            offsets: Offsets::None,
             axes: OnceLock::new(),
         })
     }
@@ -228,6 +232,21 @@ impl SiteObjective {
         let weights = weights(self.settings.pair_weights, totals)?;
         self.at_zero[1] = AtZero::part_of(&self.settings, totals, weights);
         Ok(self)
+    }
+
+    /// Rounds from offsets that nobody else knows, by the site's secret: for whatever is summed with what other sites say.
+    #[must_use]
+    pub fn hidden_by(mut self, secret: Seed) -> Self {
+        // All that changes the derivatives at one metric, beside the patients.
+        let about = Settings {
+            rank: 0,
+            lambda_sparsity: 0.0,
+            lambda_correlation: 0.0,
+            ..self.settings
+        };
+        let about = format!("{about:?} {:?}", self.summary);
+        self.offsets = Offsets::of(secret, &self.loss.patients().view(), &about);
+        self
     }
 
     /// Counts of patients and pairs.
@@ -313,14 +332,18 @@ impl SiteObjective {
     /// # Errors
     /// [`ObjectiveError::Shape`].
     pub fn released_value(&self, matrix: &Array2<f64>) -> Result<f64, ObjectiveError> {
-        let value = self.value(matrix)?;
-        Ok(match self.settings.precision {
+        Ok(self.released(matrix, self.value(matrix)?))
+    }
+
+    /// The value of f_p at a matrix of the travelling shape, as finely as the settings say.
+    pub(super) fn released(&self, matrix: &Array2<f64>, value: f64) -> f64 {
+        match self.settings.precision {
             Precision::Exact => value,
             Precision::Rounded => {
                 let learned = self.settings.threshold_at(matrix, self.features);
-                self.rounded_objective(learned, value)
+                self.rounded_objective((matrix, learned), value)
             }
-        })
+        }
     }
 
     /// f_p and its gradient at a matrix of the travelling shape.
@@ -371,7 +394,7 @@ impl SiteObjective {
         let objective_at_consensus = at_consensus.expect("the search evaluates its start first");
         Ok(LocalSolution {
             matrix: found.point,
-            objective_at_consensus,
+            objective_at_consensus: self.released(consensus, objective_at_consensus),
             subproblem: found.value,
             gradient_norm: found.gradient_norm,
             iterations: found.iterations,

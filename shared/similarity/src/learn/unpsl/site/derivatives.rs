@@ -73,12 +73,13 @@ impl SiteObjective {
                 };
             }
         }
+        let learned = self.settings.threshold_at(matrix, self.features);
         if self.settings.precision == Precision::Rounded {
-            let learned = self.settings.threshold_at(matrix, self.features);
-            found = self.rounded(&metric, (rows, learned), found)?;
+            found = self.rounded(matrix, (rows, learned), found)?;
         }
-        // What it adds depends on no metric but by their product.
+        // It is not along the patients' axes alone.
         self.add_correlation(&metric, rows, &mut found);
+        found.objective = self.released(matrix, found.objective);
         Ok(found)
     }
 

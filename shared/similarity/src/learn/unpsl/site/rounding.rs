@@ -4,13 +4,13 @@
 //! as many metrics as patients read every value from exact sums. So what a site says is rounded along the principal axes of its own
 //! patients. Gamma leads the search and is known finely; T says how far to go, and need not be.
 
-use ndarray::{Array2, ArrayView2, Axis};
+use ndarray::{Array2, ArrayView2, Axis, s};
 
 use super::at_zero::adds_up;
 use super::{ObjectiveError, SiteDerivatives, SiteObjective};
 use crate::numeric::axes::Axes;
 use crate::numeric::linear_algebra::{LinearAlgebraError, product, symmetric_eigen};
-use crate::numeric::precision::nearest;
+use crate::numeric::offsets::Shifted;
 
 /// The step of the objective and of Gamma, in patients.
 pub(in crate::learn::unpsl) const FINE: f64 = 0.0078125;
@@ -27,10 +27,11 @@ pub(super) struct Patient {
 }
 
 impl SiteObjective {
-    /// The same derivatives at W (d x m) and the threshold that all learn, as finely as they may be known.
+    /// The same derivatives at a W of the travelling shape and the threshold that all learn, as finely as they may be known, but for the
+    /// objective.
     pub(super) fn rounded(
         &self,
-        metric: &ArrayView2<f64>,
+        whole: &Array2<f64>,
         (rows, learned): (Option<&[usize]>, Option<f64>),
         exact: SiteDerivatives,
     ) -> Result<SiteDerivatives, ObjectiveError> {
@@ -42,20 +43,24 @@ impl SiteObjective {
                 &own
             }
         };
-        let fine = |number: f64| nearest(number, FINE * self.patient.slope);
-        let coarse = |number: f64| nearest(number, COARSE * self.patient.curvature);
-        let gradient = axes.inside(&exact.gradient.view()).mapv_into(fine);
-        let curvature = axes.inside(&exact.curvature.view()).mapv_into(coarse);
-        let slope = exact.slope.map(|slope| self.rounded_slope(metric, slope));
+        let [fine, coarse] = [FINE * self.patient.slope, COARSE * self.patient.curvature];
+        let asked = rows.map_or("derivatives".to_owned(), |rows| format!("{rows:?}"));
+        let mut shifted = self.offsets.at(&asked, whole.iter());
+        let gradient = shifted.symmetric(axes.inside(&exact.gradient.view()), fine);
+        let curvature = shifted.symmetric(axes.inside(&exact.curvature.view()), coarse);
+        let metric = whole.slice(s![..self.features, ..]);
+        let slope = exact
+            .slope
+            .map(|slope| self.rounded_slope(&metric, slope, &mut shifted));
         let mut threshold = exact.threshold;
         let [own, all] = self.at_zero.map(|one| one.at(learned));
         threshold.first = match adds_up(&self.settings) {
-            true => fine(threshold.first - own.slope) + all.slope,
-            false => fine(threshold.first),
+            true => shifted.nearest(threshold.first - own.slope, fine) + all.slope,
+            false => shifted.nearest(threshold.first, fine),
         };
-        threshold.second = nearest(threshold.second, COARSE * self.patient.slope / 4.0);
+        threshold.second = shifted.nearest(threshold.second, COARSE * self.patient.slope / 4.0);
         Ok(SiteDerivatives {
-            objective: self.rounded_objective(learned, exact.objective),
+            objective: exact.objective,
             gradient: axes.outside(&gradient.view()),
             curvature: axes.outside(&not_below_0(&curvature)?.view()),
             slope,
@@ -64,8 +69,13 @@ impl SiteObjective {
     }
 
     /// f_p, where all sites are at the threshold `learned`: what it is above the site's own at W = 0 is rounded.
-    pub(super) fn rounded_objective(&self, learned: Option<f64>, exact: f64) -> f64 {
-        let fine = |number: f64| nearest(number, FINE * self.patient.slope);
+    pub(super) fn rounded_objective(
+        &self,
+        (metric, learned): (&Array2<f64>, Option<f64>),
+        exact: f64,
+    ) -> f64 {
+        let mut shifted = self.offsets.at("objective", metric.iter());
+        let mut fine = |number: f64| shifted.nearest(number, FINE * self.patient.slope);
         if !adds_up(&self.settings) {
             return fine(exact);
         }
@@ -74,7 +84,12 @@ impl SiteObjective {
     }
 
     /// Gamma W, d x m, or the diagonal of Gamma, d x 1, of all features: by the spread of each among the patients.
-    fn rounded_slope(&self, metric: &ArrayView2<f64>, mut slope: Array2<f64>) -> Array2<f64> {
+    fn rounded_slope(
+        &self,
+        metric: &ArrayView2<f64>,
+        mut slope: Array2<f64>,
+        shifted: &mut Shifted,
+    ) -> Array2<f64> {
         let patients = self.loss.patients();
         let spread = |columns: &ArrayView2<f64>| {
             let columns = columns.columns().into_iter();
@@ -91,7 +106,7 @@ impl SiteObjective {
             let other = of_metric.get(column).unwrap_or(&of_features[row]);
             let step = FINE * self.patient.slope * of_features[row] * other;
             *entry = if step > 0.0 {
-                nearest(*entry, step)
+                shifted.nearest(*entry, step)
             } else {
                 0.0
             };

@@ -1,0 +1,140 @@
+//! Where the multiples lie that a site rounds its numbers to.
+//!
+//! Steps along a site's own axes, and those of its own size, are a site's own. So one sum of multiples of the steps of three sites has one
+//! solution: how many each has said, and with that how many patients of each have a level. Multiples that begin at an offset that nobody
+//! else knows have none. Each number is then off by at most half a step, and evenly, whatever it is (subtractive dither: Schuchman, IEEE
+//! Trans. Commun. Technol. 12, 1964).
+//!
+//! Offsets follow from the site's secret, its patients and the question: whoever asks the same again gets the same, and learns nothing by
+//! the mean of many.
+
+use ndarray::{Array2, ArrayView2};
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+
+use super::precision::nearest;
+use super::seed::Seed;
+
+const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
+
+/// The offsets of what is said of one site's patients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offsets {
+    /// Multiples of the step: nobody else adds to the sum.
+    None,
+    /// Of a secret, and a digest of the patients and of what is asked about them.
+    Secret(Seed, u64),
+}
+
+impl Offsets {
+    /// Of the site's `secret`, patients of any columns, and all else of a question but its numbers.
+    #[must_use]
+    pub fn of(secret: Seed, patients: &ArrayView2<f64>, about: &str) -> Self {
+        let text = about.bytes().fold(FNV_OFFSET, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME)
+        });
+        Self::Secret(secret, digest(text, patients.iter()))
+    }
+
+    /// Those of a question of this name at these numbers.
+    #[must_use]
+    pub fn at<'n>(self, name: &str, numbers: impl Iterator<Item = &'n f64>) -> Shifted {
+        match self {
+            Self::None => Shifted(None),
+            Self::Secret(secret, of) => {
+                let stream = secret.stream(name, digest(of, numbers));
+                Shifted(Some(stream))
+            }
+        }
+    }
+}
+
+fn digest<'n>(from: u64, numbers: impl Iterator<Item = &'n f64>) -> u64 {
+    // 0 and -0 are one number.
+    numbers.fold(from, |hash, number| {
+        (hash ^ (number + 0.0).to_bits())
+            .wrapping_mul(FNV_PRIME)
+            .rotate_left(29)
+    })
+}
+
+/// The offsets of one answer, one number after the other.
+#[derive(Debug)]
+pub struct Shifted(Option<ChaCha8Rng>);
+
+impl Shifted {
+    /// The nearest multiple of `step` from the next offset on, or the number where that is 0.
+    pub fn nearest(&mut self, number: f64, step: f64) -> f64 {
+        let offset = match &mut self.0 {
+            Some(stream) => (stream.random::<f64>() - 0.5) * step,
+            None => 0.0,
+        };
+        nearest(number - offset, step) + offset
+    }
+
+    /// The same of each number of a symmetric matrix.
+    pub fn symmetric(&mut self, mut matrix: Array2<f64>, step: f64) -> Array2<f64> {
+        for row in 0..matrix.nrows() {
+            for column in 0..=row {
+                let rounded = self.nearest(matrix[[row, column]], step);
+                matrix[[row, column]] = rounded;
+                matrix[[column, row]] = rounded;
+            }
+        }
+        matrix
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+
+    #[test]
+    fn the_same_question_has_the_same_offsets_and_any_other_has_others() {
+        let patients = array![[1.0, 2.0], [3.0, 4.0]];
+        let other = array![[1.0, 2.0], [3.0, 4.5]];
+        let own = Offsets::of(Seed(1), &patients.view(), "x");
+        let said = |offsets: Offsets, name: &str, at: &[f64]| {
+            offsets.at(name, at.iter()).nearest(0.3, 1.0)
+        };
+        assert_eq!(said(own, "a", &[0.0, 1.0]), said(own, "a", &[-0.0, 1.0]));
+        for found in [
+            said(own, "a", &[1.0, 0.0]),
+            said(own, "b", &[0.0, 1.0]),
+            said(
+                Offsets::of(Seed(2), &patients.view(), "x"),
+                "a",
+                &[0.0, 1.0],
+            ),
+            said(Offsets::of(Seed(1), &other.view(), "x"), "a", &[0.0, 1.0]),
+            said(
+                Offsets::of(Seed(1), &patients.view(), "y"),
+                "a",
+                &[0.0, 1.0],
+            ),
+        ] {
+            assert_ne!(found, said(own, "a", &[0.0, 1.0]));
+        }
+        assert_eq!(said(Offsets::None, "a", &[]), 0.0);
+    }
+
+    #[test]
+    fn a_number_is_off_by_half_a_step_at_most_and_evenly() {
+        let none = Array2::zeros((0, 0));
+        let mut shifted = Offsets::of(Seed(3), &none.view(), "").at("a", [].iter());
+        let (mut sum, mut squares) = (0.0, 0.0);
+        for place in 0..20_000 {
+            let number = f64::from(place % 7) * 0.37;
+            let off = shifted.nearest(number, 0.5) - number;
+            assert!(off.abs() <= 0.25 + 1e-12, "{off}");
+            sum += off;
+            squares += off * off;
+        }
+        assert!((sum / 20_000.0).abs() < 0.005, "{sum}");
+        // A twelfth of the square of the step.
+        assert!((squares / 20_000.0 * 48.0 - 1.0).abs() < 0.03, "{squares}");
+        assert_eq!(shifted.nearest(0.3, 0.0), 0.3);
+    }
+}
