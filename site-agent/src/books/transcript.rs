@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wire::private;
 
+/// Of whoever keeps a copy.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 const FOLDER: &str = "transcripts";
 /// Bytes of one frame at most; a longer one was never written.
 const FRAME_BYTES_MAX: u64 = 8 << 20;
@@ -25,7 +27,7 @@ pub fn path(folder: &Path, run: &RunId) -> PathBuf {
 pub fn begin(folder: &Path, digest: &str, begin: &Begin) -> io::Result<()> {
     private::folder(&folder.join(FOLDER))?;
     let mut bytes = Vec::new();
-    put(&mut bytes, digest.as_bytes());
+    put(&mut bytes, format!("{digest} {VERSION}").as_bytes());
     put_message(&mut bytes, ToSite::Begin(begin.clone()));
     let (path, beside) = (path(folder, &begin.run), folder.join(FOLDER).join("new"));
     private::write(&beside, &bytes)?;
@@ -97,10 +99,27 @@ pub fn add(folder: &Path, closed: &Closed) -> io::Result<()> {
 pub struct Transcript {
     /// The digest of the run.
     pub digest: String,
+    /// The version that took part in the run; none where it was one that did not say.
+    pub recorded_by: Option<String>,
     /// How it began.
     pub begin: Begin,
     /// What closed, in order.
     pub closed: Vec<Closed>,
+}
+
+impl Transcript {
+    /// What is to be said of anything that differs, where another version took part in the run than the one that works it out again.
+    #[must_use]
+    pub fn of_another_version(&self) -> Option<String> {
+        let by = self.recorded_by.as_deref();
+        (by != Some(VERSION)).then(|| {
+            let by = by.map_or("an earlier version".to_owned(), |by| format!("version {by}"));
+            format!(
+                "cannot be verified here: {by} took part in the run, this is version {VERSION}, and their answers can differ in the last \
+                 digits; audit it by the version that took part"
+            )
+        })
+    }
 }
 
 /// Reads the copy of a run.
@@ -109,8 +128,11 @@ pub struct Transcript {
 /// What the file system says, or that the file is none.
 pub fn read(folder: &Path, run: &RunId) -> io::Result<Transcript> {
     let mut file = File::open(path(folder, run))?;
-    let digest =
-        String::from_utf8(take(&mut file)?.unwrap_or_default()).map_err(io::Error::other)?;
+    let head = String::from_utf8(take(&mut file)?.unwrap_or_default()).map_err(io::Error::other)?;
+    let (digest, recorded_by) = match head.split_once(' ') {
+        Some((digest, version)) => (digest.to_owned(), Some(version.to_owned())),
+        None => (head, None),
+    };
     let Some(ToSite::Begin(begin)) = take_message(&mut file)? else {
         return Err(io::Error::other("it does not say how the run began"));
     };
@@ -130,6 +152,7 @@ pub fn read(folder: &Path, run: &RunId) -> io::Result<Transcript> {
     }
     Ok(Transcript {
         digest,
+        recorded_by,
         begin,
         closed,
     })

@@ -155,8 +155,15 @@ fn again(
         answers: 0,
         differs: None,
     };
+    let version = copy.of_another_version();
     let differs = follow(worker, config, copy, told, &mut audit);
-    audit.differs = differs.err();
+    audit.differs = differs.err().map(|found| Difference {
+        text: version.map_or_else(
+            || found.text.clone(),
+            |version| format!("{version} ({})", found.text),
+        ),
+        ..found
+    });
     audit
 }
 
@@ -171,6 +178,7 @@ fn follow(
         digest,
         begin,
         closed,
+        recorded_by: _,
     } = copy;
     let operator = signed_by(&begin, config);
     worker.begin(begin, operator);

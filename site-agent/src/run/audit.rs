@@ -88,11 +88,14 @@ pub fn audit(config: &SiteConfig, run: &RunId) -> Result<Audit, AuditError> {
         text: format!("the site's books cannot be trusted: {error}"),
     };
     let told = journal::digests(&config.folder, run.as_str()).map_err(books)?;
+    let copy = read(config, run, told.is_empty())?;
+    let version = copy.of_another_version();
     let Transcript {
         digest,
         begin,
         closed,
-    } = read(config, run, told.is_empty())?;
+        recorded_by: _,
+    } = copy;
     let job = Job::parse(&begin.job).map_err(|errors| AuditError::Job {
         run: run.to_string(),
         text: errors.to_string(),
@@ -119,7 +122,10 @@ pub fn audit(config: &SiteConfig, run: &RunId) -> Result<Audit, AuditError> {
         let other = |text: String| AuditError::Other {
             run: run.to_string(),
             exchange,
-            text,
+            text: match &version {
+                Some(version) => format!("{version} ({text})"),
+                None => text,
+            },
         };
         let asked = summing.follower().asked();
         let followed = summing.followed(one, config);

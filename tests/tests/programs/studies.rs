@@ -228,9 +228,26 @@ fn touched(deployment: &Deployment, runs: &[String]) {
     // A hospital that had covered its answers by another key than its own.
     let wanted = ["exchange 1: the answer that follows is not the one that this site has signed"];
     with("fingerprint.key", &other("fingerprint.key"), &wanted);
+    // Another version has no more to say than that it is another, unless its answers have the same bits.
+    let kept = fs::read(folder.join(&copy)).unwrap();
+    fs::write(folder.join(&copy), by_version(&kept, "0.1.9")).unwrap();
+    at_site(deployment, "south", &["audit", "demo"]).must_succeed();
+    let wanted = "cannot be verified here: version 0.1.9 took part in the run";
+    with("fingerprint.key", &other("fingerprint.key"), &[wanted]);
+    fs::write(folder.join(&copy), kept).unwrap();
     at_site(deployment, "south", &["audit", "demo"]).must_succeed();
     at_site(deployment, "south", &["leave", "demo"]).must_succeed();
     at_site(deployment, "south", &["audit", "demo"]).must_fail(USAGE, &["no such approval"]);
+}
+
+/// The copy of a run as another version would have written it.
+fn by_version(copy: &[u8], version: &str) -> Vec<u8> {
+    let (length, rest) = copy.split_at(8);
+    let length = u64::from_be_bytes(length.try_into().unwrap()) as usize;
+    let (head, rest) = rest.split_at(length);
+    let head = std::str::from_utf8(head).unwrap();
+    let head = format!("{} {version}", head.split_once(' ').unwrap().0);
+    [&(head.len() as u64).to_be_bytes(), head.as_bytes(), rest].concat()
 }
 
 /// What runs have used is counted for the study, and a job beyond it is refused by name.
