@@ -3,11 +3,11 @@
 mod page;
 
 use super::setting::{Asked, Setting};
-use super::shown::{self, GroupFared, four, short, table};
+use super::shown::{self, GroupFared, figures, four, percent, short, table};
 use super::{CasesError, keep, printed};
 use crate::cli::{ChoiceOption, Match};
 use ndarray::Array2;
-use protocol::cohort::Feature;
+use protocol::cohort::{Feature, FeatureKind};
 use report::LovePoint;
 use serde::Serialize;
 use similarity::cohort::Column;
@@ -353,17 +353,25 @@ fn balance_header() -> Vec<String> {
 fn balance_row(setting: &Setting, row: &Balance) -> Vec<String> {
     let mut features = setting.job.cohort.features.iter();
     let known = features.find(|feature| feature.name == row.name);
-    let read = |mean: f64| short(known.map_or(mean, |known| known.on_its_scale(mean)));
+    let read = |mean: f64| match known.map(|known| (known, &known.kind)) {
+        Some((
+            known,
+            FeatureKind::Numeric { .. } | FeatureKind::Age { .. } | FeatureKind::Ordinal { .. },
+        )) => figures(known.on_its_scale(mean)),
+        Some((_, FeatureKind::Binary { .. } | FeatureKind::Categorical { .. })) | None => {
+            percent(mean)
+        }
+    };
     let label = || setting.job.cohort.label_of_row(&row.name);
     vec![
         known.map_or_else(label, Feature::label_with_scale),
         read(row.before.queries),
         read(row.before.candidates),
         read(row.after.candidates),
-        four(row.before.standardised),
-        four(row.after.standardised),
-        four(row.before.variance_ratio),
-        four(row.after.variance_ratio),
+        figures(row.before.standardised),
+        figures(row.after.standardised),
+        figures(row.before.variance_ratio),
+        figures(row.after.variance_ratio),
     ]
 }
 

@@ -100,6 +100,11 @@ pub(super) fn short(number: f64) -> String {
     to_digits(number, 6)
 }
 
+/// Three figures of a number.
+pub(super) fn figures(number: f64) -> String {
+    to_digits(number, 3)
+}
+
 fn to_digits(number: f64, most: u8) -> String {
     if !number.is_finite() {
         return "-".to_owned();

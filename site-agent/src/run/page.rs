@@ -3,13 +3,13 @@
 use protocol::assessment::{
     Assessment, DISTANCE_RULE, EUCLIDEAN_RULE, ErrorMeasure, EvaluationCounts, PAIRS_RULE,
 };
-use protocol::cohort::{OutcomeSpecification, with_unit};
+use protocol::cohort::OutcomeSpecification;
 use protocol::job::Job;
 use protocol::message::Description;
 use protocol::method::forest::settings::Proximity;
 use protocol::method::regression::settings::{REGRESSION_RULE, WEIGHTED_RULE};
 use protocol::scores::{Judged, PooledErrors, Scores, of_counts};
-use report::{LocalFigure, Part, Shares, outcome_sentence};
+use report::{LocalFigure, Part, Shares, outcome_sentence, root_error};
 
 /// The page of a run of this job, with what its method has drawn.
 pub(super) fn page(
@@ -94,22 +94,29 @@ fn first(
         .iter()
         .find_map(|table| Some((table, table.accuracy?)));
     if let (Some((table, accuracy)), Some(largest)) = (right, largest) {
-        let verdict = match accuracy > largest {
-            true => "",
-            false => "no worse, so the run adds nothing: ",
-        };
-        return format!(
-            "On this site's {patients} patients the {} predict {label} with accuracy {}; the majority class is {verdict}{}.",
-            named(&table.rule, table.neighbours),
+        let accuracies = format!(
+            "accuracy is {}, and predicting the majority class for everybody has {}",
             hundred(accuracy),
             hundred(largest)
         );
+        let by = named(&table.rule, table.neighbours);
+        return match (table.auc, table.auc_interval) {
+            (Some(area), Some([low, high])) => format!(
+                "{label}: AUC {area:.2} (95 % CI {low:.2} to {high:.2}) on this site's {patients} patients, by the {by}.{} The {accuracies}.",
+                match low > 0.5 {
+                    true => "",
+                    false => " With these patients this may be chance.",
+                }
+            ),
+            _ => format!("{label} of this site's {patients} patients, by the {by}: {accuracies}."),
+        };
     }
     match errors.iter().find_map(|one| Some((one, one.value()?))) {
         Some((one, value)) => format!(
-            "Of this site's {patients} patients the {} of {label} is {value:.4} by the {}.",
-            measured(one.measure, outcome),
-            named(&one.rule, one.neighbours)
+            "{label} of this site's {patients} patients, by the {}: {} {}.",
+            named(&one.rule, one.neighbours),
+            measured(one.measure),
+            said(one.measure, value, outcome)
         ),
         None => {
             format!(
@@ -168,30 +175,54 @@ fn of_errors(
         .filter(|one| !(has_tables && one.measure == ErrorMeasure::Misclassified));
     let values: Vec<(&PooledErrors, f64)> =
         told.filter_map(|one| Some((one, one.value()?))).collect();
+    let measure = values.first()?.0.measure;
+    let length = |value: f64| match measure {
+        ErrorMeasure::Misclassified | ErrorMeasure::Discordant => 1.0 - value,
+        ErrorMeasure::Squared => value.sqrt(),
+    };
     let longest = values
         .iter()
-        .map(|(_, value)| *value)
+        .map(|(_, value)| length(*value))
         .fold(f64::MIN_POSITIVE, f64::max);
-    let measure = values.first()?.0.measure;
     let bar = |(one, value): &(&PooledErrors, f64)| {
         let name = named(&one.rule, one.neighbours);
-        (name, value / longest, format!("{value:.4}"))
+        (
+            name,
+            length(*value) / longest,
+            said(measure, *value, outcome),
+        )
+    };
+    let (title, better) = match measure {
+        ErrorMeasure::Misclassified | ErrorMeasure::Discordant => {
+            ("How well each predicts", "longer")
+        }
+        ErrorMeasure::Squared => ("How far each is off", "shorter"),
+    };
+    let measured = match measure {
+        ErrorMeasure::Misclassified => "Accuracy",
+        ErrorMeasure::Squared => "Root mean squared error",
+        ErrorMeasure::Discordant => "Concordance, 50 % by chance",
     };
     Some(Shares {
-        title: "How far each is off",
+        title,
         bars: values.iter().map(bar).collect(),
-        caption: format!(
-            "The {}: the shorter, the better.",
-            measured(measure, outcome)
-        ),
+        caption: format!("{measured}: the {better}, the better."),
     })
 }
 
-fn measured(measure: ErrorMeasure, outcome: &OutcomeSpecification) -> String {
+fn measured(measure: ErrorMeasure) -> &'static str {
     match measure {
-        ErrorMeasure::Misclassified => "error rate".to_owned(),
-        ErrorMeasure::Squared => with_unit("mean squared error", &outcome.squared_unit()),
-        ErrorMeasure::Discordant => "share of pairs in the wrong order (1 - C)".to_owned(),
+        ErrorMeasure::Misclassified => "accuracy",
+        ErrorMeasure::Squared => "root mean squared error",
+        ErrorMeasure::Discordant => "concordance",
+    }
+}
+
+/// An error as people read it.
+fn said(measure: ErrorMeasure, value: f64, outcome: &OutcomeSpecification) -> String {
+    match measure {
+        ErrorMeasure::Misclassified | ErrorMeasure::Discordant => hundred(1.0 - value),
+        ErrorMeasure::Squared => root_error(value, outcome),
     }
 }
 

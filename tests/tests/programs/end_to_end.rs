@@ -391,7 +391,7 @@ fn check_sites(out: &Path, result: &Value, job: &Job, sites: &[Site], metric: &A
         assert_eq!(own["patients"], site.classes.len());
         let page = out.join("sites").join(name.as_str()).join("report.html");
         let page = fs::read_to_string(page).unwrap();
-        let first = format!("On this site's {} patients the", site.classes.len());
+        let first = format!("on this site's {} patients, by the", site.classes.len());
         assert!(page.contains(&first), "{page}");
         let counted = own["evaluation"].as_array().unwrap();
         let pairs = counted.iter().find(|one| one["rule"] == "pairs").unwrap();
