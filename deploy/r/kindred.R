@@ -18,14 +18,11 @@ kindred_load <- function(folder) {
   structure(run, class = "kindred")
 }
 
-# A table: identifiers and levels stay texts, an empty number is NA.
+# A table by its sidecar: identifiers and levels stay texts, an empty number is NA.
 kindred_table <- function(path) {
-  texts <- c(
-    "class", "column", "family", "feature", "group", "level", "medoid", "name", "neighbour", "outcome",
-    "patient", "predicted", "query", "row", "unit"
-  )
+  columns <- jsonlite::fromJSON(paste0(path, "-metadata.json"))$tableSchema$columns
   table <- read.csv(path, colClasses = "character", check.names = FALSE, encoding = "UTF-8")
-  numbers <- setdiff(names(table), texts)
+  numbers <- columns$titles[columns$datatype != "string"]
   table[numbers] <- lapply(table[numbers], type.convert, as.is = TRUE)
   table
 }

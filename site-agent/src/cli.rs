@@ -166,7 +166,7 @@ pub struct Output {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// Write the table as CSV
+    /// Write the table as CSV, and what its columns are to FILE-metadata.json
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
 }

@@ -1,7 +1,8 @@
 //! What stays at the site: patient-level results, written beside and then renamed.
 
 use crate::source::Patients;
-use protocol::cohort::with_unit;
+use protocol::cohort::{OutcomeSpecification, with_unit};
+use report::{About, Column, CsvTable, File};
 use similarity::cohort::Outcome;
 use similarity::uses::nearest::Nearest;
 use std::fs;
@@ -19,9 +20,6 @@ pub struct ResultsError {
     pub cause: io::Error,
 }
 
-/// A file's name, and what it holds.
-pub(crate) type File = (&'static str, io::Result<Vec<u8>>);
-
 /// Writes files into `folder`, which is replaced whole.
 pub(crate) fn replace(folder: &Path, files: Vec<File>) -> Result<(), ResultsError> {
     let partial = folder.with_extension("partial");
@@ -33,7 +31,7 @@ pub(crate) fn replace(folder: &Path, files: Vec<File>) -> Result<(), ResultsErro
         fs::remove_dir_all(&partial).map_err(fault(&partial))?;
     }
     private::folder(&partial).map_err(fault(&partial))?;
-    for (name, bytes) in files {
+    for (name, bytes) in files.into_iter().flat_map(File::parts) {
         let path = partial.join(name);
         bytes
             .and_then(|bytes| private::write(&path, &bytes))
@@ -57,45 +55,68 @@ pub(crate) fn folder(path: &Path) -> io::Result<()> {
 pub(crate) fn outcome_csv(
     patients: &Patients,
     outcome: &Outcome,
-    unit: &str,
-) -> io::Result<Vec<u8>> {
-    let mut table = csv::Writer::from_writer(Vec::new());
+    specification: &OutcomeSpecification,
+) -> io::Result<CsvTable> {
+    let unit = specification.unit_in_words();
+    let mut columns = vec![Column::patient()];
+    columns.extend(match outcome {
+        Outcome::Classes { levels, .. } => vec![
+            Column::whole("code", "class").levels((0..).zip(levels.iter().map(String::as_str))),
+            Column::text("level", "label of the class"),
+        ],
+        Outcome::Numeric(_) => {
+            vec![Column::number(with_unit("value", unit), specification.label.clone()).unit(unit)]
+        }
+        Outcome::Survival { .. } => vec![
+            Column::number(with_unit("time", unit), specification.label.clone()).unit(unit),
+            event_column("event", specification),
+        ],
+    });
+    let title = "Outcomes: a row per patient";
+    let mut table = CsvTable::new(title, About::Outcome(specification), &columns)?;
     match outcome {
         Outcome::Classes { codes, levels } => {
-            table.write_record(["patient", "code", "level"])?;
             for (row, code) in codes.iter().enumerate() {
                 let level = levels[*code as usize].clone();
-                table.write_record([patients.name(row), code.to_string(), level])?;
+                table.row([patients.name(row), code.to_string(), level])?;
             }
         }
         Outcome::Numeric(values) => {
-            table.write_record(["patient", &with_unit("value", unit)])?;
             for (row, value) in values.iter().enumerate() {
-                table.write_record([patients.name(row), value.to_string()])?;
+                table.row([patients.name(row), value.to_string()])?;
             }
         }
         Outcome::Survival { time, event } => {
-            table.write_record(["patient", &with_unit("time", unit), "event"])?;
             for (row, (time, event)) in time.iter().zip(event).enumerate() {
                 let event = u8::from(*event).to_string();
-                table.write_record([patients.name(row), time.to_string(), event])?;
+                table.row([patients.name(row), time.to_string(), event])?;
             }
         }
     }
-    table.into_inner().map_err(io::Error::other)
+    Ok(table)
+}
+
+/// Whether a patient had the event: 1, or 0 who was censored.
+pub(crate) fn event_column(name: &str, specification: &OutcomeSpecification) -> Column {
+    let labels = ["censored", "event"].map(|group| specification.group_label(group));
+    Column::whole(name, "whether the patient had the event").levels((0..).zip(labels))
+}
+
+/// The chance of a class.
+pub(crate) fn chance_column(class: &str) -> Column {
+    Column::number(format!("chance: {class}"), "probability of the class")
 }
 
 /// Each patient's nearest, nearest first, with the number by which they are.
 pub(crate) fn neighbours_csv(
     patients: &Patients,
     nearest: &[Nearest],
-    measure: &str,
-) -> io::Result<Vec<u8>> {
-    let mut table = csv::Writer::from_writer(Vec::new());
-    table.write_record(["patient", "rank", "neighbour", measure])?;
+    measure: Column,
+) -> io::Result<CsvTable> {
+    let mut table = neighbours_table(measure)?;
     for (patient, found) in nearest.iter().enumerate() {
         for (rank, neighbour) in (1..).zip(&found.neighbours) {
-            table.write_record([
+            table.row([
                 patients.name(patient),
                 i32::to_string(&rank),
                 patients.name(neighbour.patient as usize),
@@ -103,7 +124,19 @@ pub(crate) fn neighbours_csv(
             ])?;
         }
     }
-    table.into_inner().map_err(io::Error::other)
+    Ok(table)
+}
+
+/// A table of each patient's nearest, without a row.
+pub(crate) fn neighbours_table(measure: Column) -> io::Result<CsvTable> {
+    let columns = [
+        Column::patient(),
+        Column::whole("rank", "1 is the nearest"),
+        Column::text("neighbour", "another patient"),
+        measure,
+    ];
+    let title = "Nearest patients: a row per patient and neighbour";
+    CsvTable::new(title, About::Course, &columns)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-/// Sorted names in a folder.
+/// Sorted names in a folder. The sidecar of a table belongs to the table, and is not named.
 pub fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(folder)
         .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
@@ -15,7 +15,15 @@ pub fn names(folder: &Path) -> Vec<String> {
         })
         .collect();
     names.sort();
+    let of_table = |name: &str| {
+        let table = name.strip_suffix("-metadata.json");
+        table.is_some_and(|table| names.iter().any(|other| other == table))
+    };
     names
+        .iter()
+        .filter(|name| !of_table(name))
+        .cloned()
+        .collect()
 }
 
 /// `result.json` of a folder of results.

@@ -178,9 +178,10 @@ fn placed(
 fn printed(arguments: &cli::JobAsk, answer: Answer) -> Result<String, AskError> {
     let fault = |path: PathBuf| move |source| AskError::Write { path, source };
     if let Some(path) = &arguments.csv {
-        let written = answer.csv;
-        let written = written.and_then(|bytes| wire::private::replace(path, &bytes));
-        written.map_err(fault(path.clone()))?;
+        let parts = answer.csv.and_then(|table| table.parts_at(path));
+        for (path, bytes) in parts.map_err(fault(path.clone()))? {
+            wire::private::replace(&path, &bytes).map_err(fault(path))?;
+        }
     }
     match arguments.json {
         true => answer.json.map_err(fault("JSON".into())),

@@ -123,6 +123,7 @@ SETTINGS = {
     ("forest", "class"): 'trees = 70\nproximity = "proximity"',
     ("forest", "number"): 'trees = 70\nproximity = "out-of-bag"',
     ("forest", "survival"): 'trees = 70\nproximity = "proximity"',
+    ("forest-gap", "class"): 'trees = 70\nproximity = "gap"',
     ("compare", "class"): 'families = ["cosine", "regression"]\n[regression]',
 }
 
@@ -133,7 +134,7 @@ def runs(mixed: pd.DataFrame, home: Path) -> dict[tuple[str, str], kindred.Run]:
     spline = {"regression": "spline = 3"}
     made = {}
     for (method, outcome), settings in SETTINGS.items():
-        text = job(method, outcome, settings, spline.get(method, ""))
+        text = job(method.partition("-")[0], outcome, settings, spline.get(method, ""))
         made[method, outcome] = kindred.local(mixed, text, home / f"{method}-{outcome}", patient="id")
     return made
 

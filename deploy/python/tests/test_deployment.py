@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import subprocess
 from contextlib import redirect_stderr
 from pathlib import Path
 
@@ -71,6 +72,19 @@ def test_lists_are_as_their_schemas_say(deployed, submitted):
     check("study-show", json.loads(programs.run_program(programs.COORDINATOR, shown)))
     budget = ["study", "budget", "--config", str(deployed / "north.toml"), "--json"]
     check("study-budget", json.loads(programs.run_program(programs.SITE_AGENT, budget)))
+
+
+def test_what_operators_look_at_is_as_its_schema_says(deployed):
+    folder = ["--folder", str(deployed / "certificates"), "--json"]
+    listed = programs.run_program(programs.COORDINATOR, ["certificates", "list", *folder])
+    check("certificates-list", json.loads(listed))
+    assert "site-north" in {one["party"] for one in json.loads(listed)}
+    for name, config in [(programs.COORDINATOR, "coordinator"), (programs.SITE_AGENT, "north")]:
+        command = [programs._program(name), "doctor", "--config", str(deployed / f"{config}.toml"), "--json"]
+        # Its code says whether something must be mended.
+        found = json.loads(subprocess.run(command, capture_output=True, text=True, check=False).stdout)
+        check("doctor", found)
+        assert len(found["checks"]) > 3
 
 
 def test_questions_to_all_hospitals_are_as_their_schemas_say(deployed, submitted, patients):

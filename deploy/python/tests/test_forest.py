@@ -1,11 +1,14 @@
 """Promise: a forest read from `forest.bin` says what the program says, to the bit."""
 
+import json
+
 import numpy as np
 import onnx
 import onnxruntime
+import pandas as pd
 import pytest
 
-from kindred import Forest
+from kindred import Absent, Forest
 
 
 @pytest.mark.parametrize(
@@ -25,6 +28,69 @@ def test_proximities_are_the_programs(runs, mixed):
     site = runs["forest", "number"].sites["patients"]
     found = site.forest.proximity(mixed, unseen=site.unseen)
     assert np.array_equal(found, site.proximity, equal_nan=True)
+
+
+def test_gap_is_the_programs(runs, mixed):
+    site = runs["forest-gap", "class"].sites["patients"]
+    assert np.array_equal(site.in_bag == 0, site.unseen)
+    found = site.forest.gap(mixed, site.in_bag)
+    assert np.array_equal(found, site.proximity, equal_nan=True)
+    assert np.allclose(found.sum(axis=1), 1.0)
+    voted = found @ pd.get_dummies(mixed["ill"]).to_numpy(dtype=float)
+    assert np.abs(voted - site.forest.predict_proba(mixed, site.unseen)).max() < 1e-12
+    new = site.forest.gap(mixed, site.in_bag, new=mixed[:4])
+    assert np.allclose(new @ pd.get_dummies(mixed["ill"]), site.forest.predict_proba(mixed[:4]))
+    with pytest.raises(Absent, match="no in_bag.npy"):
+        _ = runs["forest", "class"].sites["patients"].in_bag
+
+
+@pytest.mark.parametrize("outcome", ["class", "number", "survival"])
+def test_json_read_again_is_the_same_forest(runs, mixed, outcome):
+    site = runs["forest", outcome].sites["patients"]
+    again = Forest.from_json(site.forest.to_json(), site.job)
+    assert np.array_equal(again.apply(mixed), site.forest.apply(mixed))
+    assert np.array_equal(again.predict(mixed, site.unseen), site.forest.predict(mixed, site.unseen))
+    for one, other in zip(again.trees, site.forest.trees, strict=True):
+        assert np.array_equal(one.nodes["feature"], other.nodes["feature"])
+        assert np.array_equal(one.patients, other.patients)
+
+
+def test_json_predicts_as_its_schema_says(runs, mixed):
+    """A reader of its own, that knows of the JSON alone."""
+    forest = runs["forest", "number"].forest
+    said = json.loads(forest.to_json())
+    table = forest.job.table(mixed)
+
+    def value(nodes, row):
+        node = nodes[0]
+        while "value" not in node:
+            one, levels = row[node["feature"]], said["features"][node["feature"]]["levels"]
+            if np.isnan(one):
+                left = node["missing_left"]
+            elif levels:
+                left = levels[int(one)] in node["levels_left"]
+            else:
+                left = node["at_most"] is None or one <= node["at_most"]
+            node = nodes[node["left"] if left else node["right"]]
+        return node["value"][0]
+
+    found = [sum(value(nodes, row) for nodes in said["trees"]) / len(said["trees"]) for row in table]
+    assert np.array_equal(found, forest.predict(mixed))
+
+
+def test_other_json_is_refused(runs):
+    forest = runs["forest", "number"].forest
+    said = json.loads(forest.to_json())
+    inner = next(at for at, node in enumerate(said["trees"][0]) if "feature" in node)
+    loop = json.loads(forest.to_json())
+    loop["trees"][0][inner] |= {"left": inner, "right": inner + 1}
+    for changed, wanted in [
+        ({**said, "version": 2}, "of version 2, wanted kindred-forest of version 1"),
+        ({**said, "features": said["features"][1:]}, "other features than the job"),
+        (loop, "not that of a forest"),
+    ]:
+        with pytest.raises(ValueError, match=wanted):
+            Forest.from_json(json.dumps(changed), forest.job)
 
 
 def test_the_common_forest_of_four_hospitals_is_one(federated, patients):

@@ -55,6 +55,19 @@ def test_without_a_baseline_there_is_no_survival(runs, mixed):
         runs["regression", "survival"].regression.predict_survival_function(mixed)
 
 
+@pytest.mark.parametrize("outcome", ["class", "number", "survival"])
+def test_distances_are_the_programs(runs, mixed, outcome):
+    run = runs["regression", outcome]
+    apart = run.regression.distances(mixed)
+    rows = {patient: at for at, patient in enumerate(mixed["id"])}
+    listed = run.sites["patients"].neighbours.reset_index()
+    assert len(listed) == 1500
+    for one in listed.itertuples():
+        assert apart[rows[one.patient], rows[one.neighbour]] == pytest.approx(one.distance, abs=1e-12)
+    new = mixed.head(2)
+    assert np.allclose(run.regression.distances(new, mixed), apart[:2], rtol=0, atol=1e-15)
+
+
 def test_a_researcher_alone_cannot_fill_in_missing_values(runs, mixed):
     run = runs["regression", "number"]
     bare = kindred.regression.of_files(run.job, run.result["model"], run.coefficients, {})

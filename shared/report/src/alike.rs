@@ -1,5 +1,6 @@
 //! Who is alike to patients of elsewhere, and how they fared: in plain words, for machines, as a table, and as a picture.
 
+use crate::csvw::{About, Column, CsvTable};
 use crate::estimates::{Drawn, estimates};
 use crate::figures::FigureError;
 use crate::method::{Row, rows};
@@ -281,19 +282,28 @@ impl AlikeElsewhere {
     ///
     /// # Errors
     /// [`io::Error`] where it cannot be written.
-    pub(crate) fn csv(&self) -> io::Result<Vec<u8>> {
-        let mut table = csv::Writer::from_writer(Vec::new());
-        table.write_record([
-            "patient",
-            "percent",
-            "radius",
-            "alike",
-            "what",
-            "value",
-            "low",
-            "high",
-            "everybody",
-        ])?;
+    pub(crate) fn csv(&self, outcome: &OutcomeSpecification) -> io::Result<CsvTable> {
+        let mut table = CsvTable::new(
+            "Outcomes of similar patients elsewhere: a row per query, radius and figure",
+            About::Outcome(outcome),
+            &[
+                Column::patient(),
+                Column::whole(
+                    "percent",
+                    "share of all patients that the radius was chosen for",
+                ),
+                Column::number("radius", "largest distance of a similar patient"),
+                Column::number("alike", "similar patients"),
+                Column::text(
+                    "what",
+                    "what the numbers are: of a class or event its share; else with its unit",
+                ),
+                Column::number("value", "of similar patients"),
+                Column::number("low", "lower end of its interval of 95 %"),
+                Column::number("high", "upper end of its interval of 95 %"),
+                Column::number("everybody", "of all patients"),
+            ],
+        )?;
         for query in &self.queries {
             for one in &query.within {
                 let known = one.fared.parts();
@@ -303,7 +313,7 @@ impl AlikeElsewhere {
                         let end = own.and_then(|(_, _, ends)| end(ends));
                         end.map(|end| end.to_string()).unwrap_or_default()
                     };
-                    table.write_record([
+                    table.row([
                         query.patient.clone(),
                         one.percent.to_string(),
                         one.radius.to_string(),
@@ -317,7 +327,7 @@ impl AlikeElsewhere {
                 }
             }
         }
-        table.into_inner().map_err(io::Error::other)
+        Ok(table)
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod alike;
 mod cohort;
+mod csvw;
 mod estimates;
 mod exits;
 mod figures;
@@ -29,6 +30,7 @@ mod watching;
 mod words;
 
 pub use alike::AskedAbout;
+pub use csvw::{About, Column, CsvTable, File};
 pub use figures::FigureError;
 pub use folder::{FolderError, PendingFolder, Replace};
 pub use groups::{
@@ -53,7 +55,7 @@ pub use words::{moment, root_error};
 
 use protocol::job::Job;
 use protocol::result::RunResult;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -96,7 +98,7 @@ pub fn write(result: &RunResult, folder: &Path) -> Result<(), ReportError> {
 }
 
 /// Results of patients are their owner's alone, whatever the umask.
-fn private_file(path: &Path) -> io::Result<File> {
+fn private_file(path: &Path) -> io::Result<fs::File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]
@@ -122,11 +124,12 @@ pub fn write_with(
         path: folder.join("result.json"),
         source: io::Error::other(problems),
     })?;
-    let own = method::files(result, &job);
-    let names: Vec<&str> = own.iter().map(|(name, _)| *name).collect();
+    let own = method::files(result, &job).into_iter();
+    let own: Vec<_> = own.flat_map(File::parts).collect();
+    let names: Vec<&str> = own.iter().map(|(name, _)| name.as_str()).collect();
     put("result.json", method::result_json(result, &job, &names))?;
     for (name, bytes) in own {
-        put(name, bytes)?;
+        put(&name, bytes)?;
     }
     let page = method::chapters(result, &job)
         .map(|chapters| page::html(result, &job, &chapters, figures).into_bytes());

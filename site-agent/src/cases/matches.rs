@@ -8,7 +8,7 @@ use super::{CasesError, keep, printed};
 use crate::cli::{ChoiceOption, Match};
 use ndarray::Array2;
 use protocol::cohort::{Feature, FeatureKind};
-use report::LovePoint;
+use report::{About, CsvTable, LovePoint};
 use serde::Serialize;
 use similarity::cohort::Column;
 use similarity::uses::cases::Fared;
@@ -394,14 +394,13 @@ fn balance_table(setting: &Setting, balance: &[Balance]) -> String {
 }
 
 /// A row a match.
-fn csv(setting: &Setting, answer: &Answer) -> io::Result<Vec<u8>> {
+fn csv(setting: &Setting, answer: &Answer) -> io::Result<CsvTable> {
     let outcome = setting.cohort.outcome();
-    let mut table = csv::Writer::from_writer(Vec::new());
-    let mut header = ["query", "rank", "patient", "distance"]
-        .map(str::to_owned)
-        .to_vec();
-    header.extend(shown::outcome_header(&setting.job.cohort.outcome));
-    table.write_record(&header)?;
+    let own = &setting.job.cohort.outcome;
+    let mut columns = shown::found_columns();
+    columns.extend(shown::outcome_columns(own));
+    let title = "Matches: a row per query and matched patient";
+    let mut table = CsvTable::new(title, About::Outcome(own), &columns)?;
     for one in &answer.queries {
         for (rank, found) in (1..).zip(&one.matches) {
             let mut record = vec![
@@ -411,10 +410,10 @@ fn csv(setting: &Setting, answer: &Answer) -> io::Result<Vec<u8>> {
                 found.distance.to_string(),
             ];
             record.extend(shown::outcome_cells(outcome, found.row));
-            table.write_record(&record)?;
+            table.row(&record)?;
         }
     }
-    table.into_inner().map_err(io::Error::other)
+    Ok(table)
 }
 
 fn love(setting: &Setting, balance: &[Balance]) -> Result<String, CasesError> {

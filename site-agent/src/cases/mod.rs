@@ -28,6 +28,7 @@ pub use similar::similar;
 use crate::cli::Output;
 use crate::config::ConfigError;
 use crate::source::CohortProblems;
+use report::CsvTable;
 use serde::Serialize;
 use similarity::cohort::BelowZero;
 use similarity::cohort::moments::MomentsError;
@@ -206,15 +207,20 @@ fn listed(texts: impl Iterator<Item = String>) -> String {
 fn printed(
     output: &Output,
     answer: &impl Serialize,
-    csv: impl FnOnce() -> io::Result<Vec<u8>>,
+    csv: impl FnOnce() -> io::Result<CsvTable>,
     text: impl FnOnce() -> String,
 ) -> Result<String, CasesError> {
     if let Some(path) = &output.csv {
-        let bytes = csv().map_err(|source| CasesError::Write {
+        let fault = |source| CasesError::Write {
             path: path.clone(),
             source,
-        })?;
-        write(path, &bytes)?;
+        };
+        for (path, bytes) in csv()
+            .and_then(|table| table.parts_at(path))
+            .map_err(fault)?
+        {
+            write(&path, &bytes)?;
+        }
     }
     if output.json {
         return serde_json::to_string_pretty(answer).map_err(|error| CasesError::Write {

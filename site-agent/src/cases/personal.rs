@@ -9,7 +9,7 @@ use ndarray::{Array1, Array2, ArrayView1, Axis};
 use protocol::cohort::CohortSpecification;
 use protocol::method::Method;
 use protocol::method::unpsl::settings::UnpslSettings;
-use report::{Part, Shares};
+use report::{About, Column, CsvTable, Part, Shares};
 use serde::Serialize;
 use similarity::cohort::Outcome;
 use similarity::cohort::standardise::Standardisation;
@@ -381,15 +381,20 @@ fn text(answer: &Answer) -> String {
     text
 }
 
-fn csv(answer: &Answer) -> io::Result<Vec<u8>> {
-    let mut table = csv::Writer::from_writer(Vec::new());
-    table.write_record(["feature", "common", "personal"])?;
+fn csv(answer: &Answer) -> io::Result<CsvTable> {
+    let columns = [
+        Column::text("feature", "feature, feature=level or feature=missing"),
+        Column::number("common", "its weight in the common metric"),
+        Column::number("personal", "its weight in the site's own"),
+    ];
+    let title = "Weights of both metrics: a row per feature";
+    let mut table = CsvTable::new(title, About::Course, &columns)?;
     for one in &answer.features {
-        table.write_record([
+        table.row([
             one.feature.clone(),
             one.common.to_string(),
             one.personal.to_string(),
         ])?;
     }
-    table.into_inner().map_err(io::Error::other)
+    Ok(table)
 }

@@ -1,7 +1,11 @@
 //! Values, numbers and tables as people read them.
 
 use super::survival::Presentation;
-use protocol::cohort::{Feature, FeatureKind, OutcomeKind, OutcomeSpecification};
+use crate::patients::event_column;
+use protocol::cohort::{
+    CohortSpecification, Feature, FeatureKind, OutcomeKind, OutcomeSpecification,
+};
+use report::Column;
 use serde::Serialize;
 use similarity::cohort::{MISSING_LEVEL, Outcome, Values};
 use similarity::judge::survival::Median;
@@ -59,15 +63,51 @@ pub(super) fn in_unit(number: f64, specification: &OutcomeSpecification) -> Stri
     }
 }
 
-/// The columns of a table that tell what happened.
-pub(super) fn outcome_header(specification: &OutcomeSpecification) -> Vec<String> {
+/// The columns of a table of patients that were found for others.
+pub(super) fn found_columns() -> Vec<Column> {
+    vec![
+        Column::text("query", "the patient that was asked about"),
+        Column::whole("rank", "1 is the nearest"),
+        Column::patient(),
+        Column::number("distance", "distance between the two"),
+    ]
+}
+
+/// The column of a feature's values, in the words of [`value`].
+pub(super) fn feature_column(cohort: &CohortSpecification, name: &str) -> Column {
+    let label = cohort.label_of_row(name);
+    let own = cohort.features.iter().find(|feature| feature.name == name);
+    match own.map(|feature| (&feature.kind, feature.unit())) {
+        Some((FeatureKind::Numeric { .. } | FeatureKind::Age { .. }, unit)) => {
+            Column::number(name, label).unit(unit)
+        }
+        Some((
+            FeatureKind::Categorical { .. }
+            | FeatureKind::Ordinal { .. }
+            | FeatureKind::Binary { .. },
+            _,
+        ))
+        | None => Column::text(name, label),
+    }
+}
+
+/// The columns of a table that say what happened.
+pub(super) fn outcome_columns(specification: &OutcomeSpecification) -> Vec<Column> {
+    let (unit, happened) = (
+        specification.unit_in_words(),
+        "what happened to the patient",
+    );
     match &specification.kind {
-        OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } | OutcomeKind::Numeric => {
-            vec![specification.label_with_unit()]
+        OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } => {
+            vec![Column::text(specification.label_with_unit(), happened)]
+        }
+        OutcomeKind::Numeric => {
+            vec![Column::number(specification.label_with_unit(), happened).unit(unit)]
         }
         OutcomeKind::Survival { .. } => {
-            let time = format!("time ({})", specification.unit_in_words());
-            vec![time, specification.event_label().to_owned()]
+            let time = Column::number(format!("time ({unit})"), specification.label.clone());
+            let event = event_column(specification.event_label(), specification);
+            vec![time.unit(unit), event]
         }
     }
 }

@@ -9,6 +9,7 @@ use super::weights::Regression;
 use super::{CasesError, keep, printed, weights};
 use crate::cli::Similar;
 use protocol::cohort::Feature;
+use report::{About, Column, CsvTable};
 use serde::Serialize;
 use similarity::uses::cases::{Cases, Fared, share_below, usual_distances};
 use similarity::uses::search::{Queries, Search};
@@ -361,8 +362,7 @@ fn unusual(one: &OneQuery) -> String {
 }
 
 /// A row a case: the query, the case, its outcome, and of every feature its value and part.
-fn csv(setting: &Setting, answer: &Answer) -> io::Result<Vec<u8>> {
-    let mut table = csv::Writer::from_writer(Vec::new());
+fn csv(setting: &Setting, answer: &Answer) -> io::Result<CsvTable> {
     let mut names: Vec<String> = Vec::new();
     if let Some(case) = answer.queries.iter().find_map(|one| one.cases.first()) {
         names = case
@@ -373,13 +373,16 @@ fn csv(setting: &Setting, answer: &Answer) -> io::Result<Vec<u8>> {
         names.sort();
     }
     let outcome = setting.cohort.outcome();
-    let mut header: Vec<String> = ["query", "rank", "patient", "distance"]
-        .map(str::to_owned)
-        .to_vec();
-    header.extend(shown::outcome_header(&setting.job.cohort.outcome));
-    header.extend(names.iter().cloned());
-    header.extend(names.iter().map(|name| format!("part of {name}")));
-    table.write_record(&header)?;
+    let cohort = &setting.job.cohort;
+    let mut columns = shown::found_columns();
+    columns.extend(shown::outcome_columns(&cohort.outcome));
+    columns.extend(names.iter().map(|name| shown::feature_column(cohort, name)));
+    columns.extend(names.iter().map(|name| {
+        let meaning = "what the feature adds to the distance";
+        Column::number(format!("part of {name}"), meaning)
+    }));
+    let title = "Similar patients: a row per query and patient";
+    let mut table = CsvTable::new(title, About::Cohort(cohort), &columns)?;
     for one in &answer.queries {
         for ((rank, case), row) in (1..).zip(&one.cases).zip(&one.rows) {
             let found = |name: &String| {
@@ -400,8 +403,8 @@ fn csv(setting: &Setting, answer: &Answer) -> io::Result<Vec<u8>> {
                 false => feature.value.clone(),
             }));
             record.extend(features().map(|feature| feature.part.to_string()));
-            table.write_record(&record)?;
+            table.row(&record)?;
         }
     }
-    table.into_inner().map_err(io::Error::other)
+    Ok(table)
 }

@@ -1,7 +1,7 @@
 //! Figures of single patients, which stay at the site.
 
 use protocol::cohort::OutcomeSpecification;
-use report::{Known, SurvivalCurve, SurvivalPoint, against, survival};
+use report::{File, Known, SurvivalCurve, SurvivalPoint, against, survival};
 use similarity::cohort::Outcome;
 use similarity::judge::predicted::Predicted;
 use similarity::judge::survival::{KaplanMeier, groups_by_risk};
@@ -31,7 +31,7 @@ pub(super) fn figure(
     outcome: &Outcome,
     specification: &OutcomeSpecification,
     predicted: &Predicted,
-) -> Option<(&'static str, io::Result<Vec<u8>>)> {
+) -> Option<File> {
     let drawn = match outcome {
         Outcome::Classes { .. } => return None,
         Outcome::Numeric(observed) => {
@@ -55,5 +55,6 @@ pub(super) fn figure(
         }
     };
     let (name, svg) = drawn;
-    Some((name, svg.map(String::into_bytes).map_err(io::Error::other)))
+    let bytes = svg.map(String::into_bytes).map_err(io::Error::other);
+    Some(File::bytes(name, bytes))
 }

@@ -88,8 +88,7 @@ def _ask(
         written = folder / "answer.csv"
         name = run.folder if isinstance(run, Run) else run
         printed = run_program(SITE_AGENT, [question, *options(run=name, json=True, csv=written, **asked)])
-        texts = [one.name for one in run.job.features if one.levels] if isinstance(run, Run) else []
-        return Answer(question, json.loads(printed), table(written, texts))
+        return Answer(question, json.loads(printed), table(written))
 
 
 def similar(

@@ -20,6 +20,7 @@ level sets: bit l of a set sends level l left. L = (N + 1) / 2 terminal nodes.
 
 from __future__ import annotations
 
+import json
 import struct
 from dataclasses import dataclass
 from typing import Any, Self
@@ -74,13 +75,20 @@ class Tree:
 class Forest:
     """A forest with the job that says how its features are read."""
 
-    def __init__(self, job: Job, kind: str, names: list[Any], levels: list[int], trees: list[Tree]) -> None:
+    def __init__(
+        self, job: Job, kind: str, names: list[Any], levels: list[list[str]], trees: list[Tree]
+    ) -> None:
         """Take the parts: `kind` is numeric, classes or survival, and `names` are its classes or times."""
         self.job = job
         self.kind = kind
         self.names = names
-        self.levels = levels
+        self.levels_of_features = levels
         self.trees = trees
+
+    @property
+    def levels(self) -> list[int]:
+        """How many levels each feature has; 0 of a number."""
+        return [len(levels) for levels in self.levels_of_features]
 
     @classmethod
     def from_bytes(cls, content: bytes, job: Job) -> Self:
@@ -100,19 +108,33 @@ class Forest:
         features, levels = [], []
         for _ in range(reader.count()):
             features.append(reader.string())
-            levels.append(len(reader.strings()) if reader.number("<B") else 0)
+            levels.append(reader.strings() if reader.number("<B") else [])
         if features != job.names:
             raise ValueError("the forest has other features than the job")
         reader.take(8 * len(features))  # the gains, which predict nothing
-        trees = [reader.tree(kind, len(names), np.array(levels)) for _ in range(reader.count())]
+        counts = np.array([len(one) for one in levels])
+        trees = [reader.tree(kind, len(names), counts) for _ in range(reader.count())]
         if reader.at != len(content):
             raise ValueError(f"{len(content) - reader.at} bytes follow the forest, wanted 0")
         return cls(job, kind, names, levels, trees)
 
+    @classmethod
+    def from_json(cls, text: str, job: Job) -> Self:
+        """Read what `to_json` gave, for a job with the same features."""
+        from .forest_json import forest_of
+
+        return forest_of(cls, json.loads(text), job)
+
+    def to_json(self) -> str:
+        """Give the forest as JSON, which `schema("forest")` describes."""
+        from .forest_json import document
+
+        return json.dumps(document(self), ensure_ascii=False, allow_nan=False)
+
     def apply(self, X: pd.DataFrame | NDArray[Any]) -> NDArray[np.int64]:
         """Give the terminal node of each patient in each tree, n x T."""
-        table = self.job.table(X)
-        return np.column_stack([tree.apply(table, self.levels) for tree in self.trees])
+        table, levels = self.job.table(X), self.levels
+        return np.column_stack([tree.apply(table, levels) for tree in self.trees])
 
     def _means(self, X: pd.DataFrame | NDArray[Any], unseen: Bits | None) -> Numbers:
         """Give the mean over trees, or over those that have not seen a patient; added in the trees' order."""
@@ -176,6 +198,32 @@ class Forest:
         both = unseen.astype(np.float64)
         with np.errstate(invalid="ignore"):
             return np.asarray(shared / (both @ both.T))
+
+    def gap(
+        self,
+        cohort: pd.DataFrame | NDArray[Any],
+        in_bag: NDArray[np.uint8],
+        new: pd.DataFrame | NDArray[Any] | None = None,
+    ) -> Numbers:
+        """Give RF-GAP: the weights with which the cohort votes for each of its patients, or for new ones.
+
+        `in_bag`, n x T, has how often each tree drew each patient of the cohort, as a hospital's `in_bag`.
+        """
+        nodes = self.apply(cohort)
+        rows = nodes if new is None else self.apply(new)
+        weights = np.zeros((len(rows), len(nodes)))
+        used = np.zeros((len(rows), 1))
+        for at in range(len(self.trees)):
+            drawn = in_bag[:, at].astype(np.float64)
+            votes = np.ones(len(rows), dtype=bool) if new is not None else in_bag[:, at] == 0
+            held = np.bincount(nodes[:, at], weights=drawn, minlength=len(self.trees[at].nodes))
+            shared = rows[votes, at, None] == nodes[None, :, at]
+            with np.errstate(invalid="ignore"):
+                share = drawn / held[nodes[:, at]]
+            weights[votes] += np.where(shared & (drawn > 0), share, 0.0)
+            used += votes[:, None]
+        with np.errstate(invalid="ignore"):
+            return np.asarray(weights / used)
 
     def to_onnx(self) -> Any:
         """Give the ONNX model, by the operator `TreeEnsemble` in double precision.

@@ -20,7 +20,7 @@ from typing import Any
 
 import pandas as pd
 
-from .run import Run, table
+from .run import Run
 
 COORDINATOR, SITE_AGENT = "kindred-coordinator", "kindred-site-agent"
 _ROUND = re.compile(r"round (\d+) of at most (\d+)")
@@ -143,8 +143,7 @@ def synthesise(
     """Write synthetic patients of several sites, one file each; gives them by site."""
     given = options(outcome=outcome, sites=sites, seed=seed, out=out)
     run_program(SITE_AGENT, ["synthesise", *given])
-    tables = {path.stem: table(path, texts=["grade"]) for path in sorted(Path(out).glob("*.csv"))}
-    return {site: frame.mask(frame == "") for site, frame in tables.items()}
+    return {path.stem: pd.read_csv(path, dtype={"patient": str}) for path in sorted(Path(out).glob("*.csv"))}
 
 
 def simulate(

@@ -54,6 +54,22 @@ class Regression:
         """Give the sum of coefficients times columns; of survival the log hazard ratio to zeros."""
         return np.asarray(self.design(X).to_numpy() @ self.coefficients["coefficient"].to_numpy())
 
+    def distances(
+        self, X: pd.DataFrame | NDArray[Any], Y: pd.DataFrame | NDArray[Any] | None = None
+    ) -> Numbers:
+        """Give the distances of patients, n x m: over features, how far each moves the prediction apart."""
+        weights = self.coefficients.get("weight", self.coefficients["coefficient"])
+        rows = self.design(X) * weights
+        columns = rows if Y is None else self.design(Y) * weights
+        apart = np.zeros((len(rows), len(columns)))
+        for feature in self.job.features:
+            levels = {f"{feature.name}={level}" for level in [*feature.levels, "missing"]}
+            own = [name for name in rows.columns if name in levels or name.rstrip("'") == feature.name]
+            if own:
+                one, other = (part[own].sum(axis=1).to_numpy() for part in (rows, columns))
+                apart += np.abs(np.subtract.outer(one, other))
+        return apart
+
     def predict(self, X: pd.DataFrame | NDArray[Any]) -> Numbers:
         """Give the mean, the probability of the second class, or the log hazard ratio."""
         predictor = self.linear_predictor(X)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import csv
 import json
-from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
@@ -24,31 +23,50 @@ from .metric import Metric
 from .regression import Regression
 from .survival import kaplan_meier
 
-# Columns that are never numbers, whatever is in them: an identifier keeps its zeros.
-_TEXTS = {
-    *("class", "column", "family", "feature", "group", "level", "medoid", "name"),
-    *("neighbour", "outcome", "patient", "predicted", "query", "row", "unit"),
-}
-
 
 class Absent(LookupError):  # noqa: N818, a state and no error of the program
     """What a run did not leave."""
 
 
-def table(path: Path, texts: Collection[str] = ()) -> pd.DataFrame:
-    """Read a CSV file: texts by name, truths, and numbers to the bit; an empty number is NaN."""
+def table(path: Path) -> pd.DataFrame:
+    """Read a table by its sidecar: an identifier keeps its zeros, a number its bits; an empty one is NaN."""
+    kinds = columns(path)["datatype"]
     with path.open(newline="", encoding="utf-8") as file:
         header, *rows = list(csv.reader(file))
-    columns = {name: np.array([row[at] for row in rows], dtype=object) for at, name in enumerate(header)}
-    return pd.DataFrame(
-        {name: one if name in _TEXTS or name in texts else _numbers(one) for name, one in columns.items()}
-    )
+    if header != kinds.index.tolist():
+        raise ValueError(f"{path} has other columns than its sidecar")
+    cells = {name: np.array([row[at] for row in rows], dtype=object) for at, name in enumerate(header)}
+    return pd.DataFrame({name: _cells(texts, kinds[name]) for name, texts in cells.items()})
 
 
-def _numbers(texts: NDArray[np.object_]) -> NDArray[Any]:
-    if len(texts) and set(texts) <= {"true", "false"}:
-        return np.asarray(texts == "true")
+def columns(path: Path) -> pd.DataFrame:
+    """Read what the columns of a CSV file are: datatype, unit, description, and the label of each level."""
+    sidecar = path.with_name(f"{path.name}-metadata.json")
+    said = json.loads(sidecar.read_text(encoding="utf-8"))["tableSchema"]["columns"]
+    rows = [
+        {
+            "column": one["titles"],
+            "datatype": one["datatype"],
+            "unit": one.get("schema:unitText", ""),
+            "description": one["dc:description"],
+            "levels": {
+                level["schema:value"]: level["schema:name"] for level in one.get("schema:valueReference", [])
+            },
+        }
+        for one in said
+    ]
+    return pd.DataFrame(rows).set_index("column")
+
+
+def _cells(texts: NDArray[np.object_], kind: str) -> NDArray[Any]:
+    """Give the cells of a column of this datatype; texts where one stands for a number that is withheld."""
+    if kind == "string":
+        return texts
+    if kind == "boolean":
+        return np.isin(texts, ["true", "1"])
     try:
+        if kind == "integer" and all(texts):
+            return np.array([int(text) for text in texts], dtype=np.int64)
         return np.array([float(text) if text else np.nan for text in texts])
     except ValueError:
         return texts
@@ -84,6 +102,10 @@ class _Folder:
     def _json(self, name: str) -> dict[str, Any]:
         content: dict[str, Any] = json.loads(self._path(name).read_text(encoding="utf-8"))
         return content
+
+    def columns(self, name: str) -> pd.DataFrame:
+        """Give what the columns of one of its tables are, as the function `columns` does."""
+        return columns(self._path(name))
 
     def _table(self, name: str, index: str) -> pd.DataFrame:
         return table(self._path(name)).set_index(index)
@@ -125,6 +147,11 @@ class Site(_Folder):
         packed = np.frombuffer(base64.b64decode(learned["out_of_bag"]), dtype=np.uint8)
         packed = packed.reshape(self._record["patients"], -1)
         return np.unpackbits(packed, axis=1, count=trees, bitorder="little").astype(bool)
+
+    @cached_property
+    def in_bag(self) -> NDArray[np.uint8]:
+        """How often each tree drew each patient of the run, n x T, where its proximity is `gap`."""
+        return np.asarray(np.load(self._path("in_bag.npy"), allow_pickle=False))
 
     @cached_property
     def imputed(self) -> dict[str, float]:

@@ -4,8 +4,9 @@ mod files;
 mod words;
 
 use super::room::{Reported, usual_title};
-use super::{Chapters, File, Said};
+use super::{Chapters, Said};
 use crate::alike::AskedAbout;
+use crate::csvw::File;
 use crate::figures::FigureError;
 use crate::files::{Learnt, json};
 use crate::outcome::{rate_in_words, units_of};
@@ -94,8 +95,8 @@ impl Reported for Model {
 fn files(result: &RunResult, job: &Job, model: &Model) -> Vec<File> {
     match (&model.table, &job.method, &job.study) {
         (Some(table), protocol::method::Method::Card(settings), Some(study)) => vec![
-            ("card.csv", files::csv(settings, table)),
-            (
+            File::table("card.csv", files::csv(settings, table)),
+            File::bytes(
                 "card.json",
                 json(&files::entry(result, study, settings, table)),
             ),

@@ -4,8 +4,9 @@ pub(super) mod answer;
 pub(crate) mod curves;
 
 use super::room::{Reported, usual_title};
-use super::{Chapters, File, Said};
+use super::{Chapters, Said};
 use crate::alike::AskedAbout;
+use crate::csvw::{About, Column, CsvTable, File};
 use crate::figures::FigureError;
 use crate::files::{Learnt, json};
 use crate::groups::{GroupScore, group_scores};
@@ -13,7 +14,7 @@ use crate::tables;
 use crate::words::{figure, probability, sites_in_words};
 use answer::{Answer, Group, OneMark, OneTried};
 use maud::{Markup, html};
-use protocol::cohort::OutcomeSpecification;
+use protocol::cohort::{CohortSpecification, OutcomeSpecification};
 use protocol::job::Job;
 use protocol::method::cluster::model::Model;
 use protocol::method::cluster::settings::ClusterSettings;
@@ -98,7 +99,7 @@ impl Reported for Model {
         Some(Said::Answer(super::Answer {
             text: words(&answer, settings, &job.cohort.outcome),
             json: serde_json::to_string_pretty(&answer).map_err(io::Error::other),
-            csv: answer.csv(),
+            csv: answer.csv(&job.cohort),
         }))
     }
 }
@@ -107,11 +108,12 @@ impl Reported for Model {
 fn files(result: &RunResult, job: &Job, model: &Model) -> Vec<File> {
     let answer = Answer::new(result, job, model);
     let mut files = vec![
-        ("clusters.csv", answer.csv()),
-        ("clusters.json", json(&answer)),
+        File::table("clusters.csv", answer.csv(&job.cohort)),
+        File::bytes("clusters.json", json(&answer)),
     ];
     if answer.groups.iter().any(|group| group.survival.is_some()) {
-        files.push(("survival.csv", curves::csv(&answer)));
+        let table = curves::csv(&answer, &job.cohort.outcome);
+        files.push(File::table("survival.csv", table));
     }
     files
 }
@@ -310,23 +312,33 @@ fn tried(answer: &Answer, settings: &ClusterSettings) -> Result<Markup, FigureEr
 
 impl Answer {
     /// A row for each feature of each group.
-    fn csv(&self) -> io::Result<Vec<u8>> {
-        let mut table = csv::Writer::from_writer(Vec::new());
-        table.write_record([
-            "group",
-            "group_patients",
-            "group_sites",
-            "feature",
-            "level",
-            "patients",
-            "mean",
-            "deviation",
-            "mean_of_others",
-            "difference",
-        ])?;
+    fn csv(&self, cohort: &CohortSpecification) -> io::Result<CsvTable> {
+        let own = "in the unit of the feature; of a level its share";
+        let mut table = CsvTable::new(
+            "Shared clusters: a row per cluster and feature or level",
+            About::Cohort(cohort),
+            &[
+                Column::whole("group", "cluster, from 1"),
+                Column::whole("group_patients", "patients of the cluster"),
+                Column::whole("group_sites", "hospitals that have any of them"),
+                Column::text("feature", "name of the feature"),
+                Column::text("level", "level; none of a number"),
+                Column::whole("patients", "patients of the cluster with a value"),
+                Column::number("mean", format!("mean in the cluster, {own}")),
+                Column::number(
+                    "deviation",
+                    format!("standard deviation in the cluster, {own}"),
+                ),
+                Column::number(
+                    "mean_of_others",
+                    format!("mean of all other patients, {own}"),
+                ),
+                Column::number("difference", "difference in standard deviations"),
+            ],
+        )?;
         for group in &self.groups {
             for mark in &group.marks {
-                table.write_record([
+                table.row([
                     group.group.to_string(),
                     group.patients.to_string(),
                     group.sites.to_string(),
@@ -340,6 +352,6 @@ impl Answer {
                 ])?;
             }
         }
-        table.into_inner().map_err(io::Error::other)
+        Ok(table)
     }
 }

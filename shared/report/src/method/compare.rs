@@ -1,9 +1,10 @@
 //! What a comparison leaves: each similarity beside the Euclidean distance, as a table, a figure and a sentence.
 
 use super::room::{Reported, usual_title};
-use super::{Chapters, File, Said};
+use super::{Chapters, Said};
 use crate::alike::AskedAbout;
 use crate::cohort::OutcomeEntry;
+use crate::csvw::{About, Column, CsvTable, File};
 use crate::estimates::{Drawn, estimates};
 use crate::figures::FigureError;
 use crate::files::{Learnt, json};
@@ -11,7 +12,7 @@ use crate::tables;
 use crate::verdict::Verdict;
 use crate::words::{error, percent};
 use maud::{Markup, html};
-use protocol::cohort::{OutcomeKind, with_unit};
+use protocol::cohort::{OutcomeKind, OutcomeSpecification, with_unit};
 use protocol::job::Job;
 use protocol::method::compare::model::Model;
 use protocol::method::compare::settings::{CompareSettings, Family};
@@ -182,8 +183,11 @@ impl Reported for Model {
 fn files(job: &Job, model: &Model) -> Vec<File> {
     let comparison = comparison(job, model);
     vec![
-        ("comparison.csv", csv(&comparison.families)),
-        ("comparison.json", json(&comparison)),
+        File::table(
+            "comparison.csv",
+            csv(&comparison.families, &job.cohort.outcome),
+        ),
+        File::bytes("comparison.json", json(&comparison)),
     ]
 }
 
@@ -232,12 +236,46 @@ fn entry(row: &Row, kind: Kind) -> FamilyEntry {
     }
 }
 
-fn csv(families: &[FamilyEntry]) -> io::Result<Vec<u8>> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
+/// The columns are the fields of an entry.
+fn csv(families: &[FamilyEntry], outcome: &OutcomeSpecification) -> io::Result<CsvTable> {
+    let p_of_all = "the same over all similarities of its sort, by Holm";
+    let mut table = CsvTable::new(
+        "Comparison: a row per similarity",
+        About::Outcome(outcome),
+        &[
+            Column::text("family", "the similarity"),
+            Column::truth("learned", "whether outcomes go into it"),
+            Column::whole("judged", "patients that were held out and judged"),
+            Column::number("accuracy", "share of patients whose class is predicted"),
+            Column::number("within", "by how much the accuracy may be off"),
+            Column::number("balanced_accuracy", "mean over classes of that share"),
+            Column::number("auc", "area under the ROC curve"),
+            Column::number("brier", "Brier score"),
+            Column::number("mean_squared_error", "mean squared error")
+                .unit(&outcome.squared_unit()),
+            Column::number("concordance", "Harrell's concordance"),
+            Column::number(
+                "auc_gain",
+                "AUC less that of the Euclidean distance, within hospitals",
+            ),
+            Column::number("auc_gain_low", "lower end of its interval of 95 %"),
+            Column::number("auc_gain_high", "upper end of its interval of 95 %"),
+            Column::number("auc_gain_p", "p of no gain, by DeLong"),
+            Column::number("auc_gain_p_of_all", p_of_all),
+            Column::number(
+                "better_by",
+                "gain in Brier score, squared error or concordance",
+            ),
+            Column::number("low", "lower end of its interval of 95 %"),
+            Column::number("high", "upper end of its interval of 95 %"),
+            Column::number("p", "p of no gain"),
+            Column::number("p_of_all", p_of_all),
+        ],
+    )?;
     for family in families {
-        writer.serialize(family)?;
+        table.entry(family)?;
     }
-    writer.into_inner().map_err(io::Error::other)
+    Ok(table)
 }
 
 /// The share of the most frequent class.

@@ -1,8 +1,9 @@
 //! What a run of forests leaves: importance, errors, and the common forest.
 
 use super::room::{Reported, usual_title};
-use super::{Chapters, File, Said};
+use super::{Chapters, Said};
 use crate::alike::AskedAbout;
+use crate::csvw::{About, Column, CsvTable, File};
 use crate::figures::FigureError;
 use crate::files::Learnt;
 use crate::quality::{self, Leading, Wording};
@@ -93,11 +94,11 @@ impl Reported for Model {
 fn files(result: &RunResult, job: &Job, model: &Model) -> Vec<File> {
     let mut files = Vec::new();
     if !scores::pooled_importance(result).is_empty() {
-        files.push(("importance.csv", importance_csv(result, job)));
+        files.push(File::table("importance.csv", importance_csv(result, job)));
     }
     if let Some(common) = &model.forest {
         let bytes = common.to_bytes(&job.cohort).map_err(io::Error::other);
-        files.push(("forest.bin", bytes));
+        files.push(File::bytes("forest.bin", bytes));
     }
     files
 }
@@ -112,18 +113,25 @@ fn learnt(model: &Model) -> Learnt<'_> {
 }
 
 /// One row per feature.
-fn importance_csv(result: &RunResult, job: &Job) -> io::Result<Vec<u8>> {
+fn importance_csv(result: &RunResult, job: &Job) -> io::Result<CsvTable> {
     let pooled = scores::pooled_importance(result);
-    let mut table = csv::Writer::from_writer(Vec::new());
-    table.write_record(["feature", "mean", "standard_error"])?;
+    let mut table = CsvTable::new(
+        "Importance: a row per feature",
+        About::Cohort(&job.cohort),
+        &[
+            Column::text("feature", "name of the feature"),
+            Column::number("mean", "rise of the error where the feature is permuted"),
+            Column::number("standard_error", "standard error over trees"),
+        ],
+    )?;
     for (feature, importance) in job.cohort.features.iter().zip(&pooled) {
-        table.write_record([
+        table.row([
             feature.name.clone(),
             importance.mean.to_string(),
             importance.standard_error.to_string(),
         ])?;
     }
-    table.into_inner().map_err(io::Error::other)
+    Ok(table)
 }
 
 /// How the rules of a forest are named, and which patients they judge.

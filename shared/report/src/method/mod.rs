@@ -10,6 +10,7 @@ mod room;
 mod unpsl;
 
 use crate::alike::AskedAbout;
+use crate::csvw::{CsvTable, File};
 use crate::figures::FigureError;
 use crate::files::{self, Learnt};
 use crate::tables;
@@ -55,7 +56,7 @@ pub struct Answer {
     /// For machines.
     pub json: io::Result<String>,
     /// For spreadsheets.
-    pub csv: io::Result<Vec<u8>>,
+    pub csv: io::Result<CsvTable>,
 }
 
 impl Said {
@@ -77,9 +78,6 @@ impl Said {
         }
     }
 }
-
-/// A file's name, and its bytes or why there are none.
-pub(crate) type File = (&'static str, io::Result<Vec<u8>>);
 
 macro_rules! registry {
     ($($Name:ident $room:ident,)*) => {

@@ -1,8 +1,9 @@
 //! What a run that asks who is alike leaves: the answer as a table, and as a page.
 
 use super::room::{Reported, usual_title};
-use super::{Chapters, File, Said};
+use super::{Chapters, Said};
 use crate::alike::{AlikeElsewhere, AskedAbout, HOW};
+use crate::csvw::File;
 use crate::figures::FigureError;
 use crate::files::{Learnt, json};
 use crate::tables;
@@ -71,7 +72,7 @@ impl Reported for Model {
         Some(Said::Answer(super::Answer {
             text: answer.text(),
             json: answer.json(),
-            csv: answer.csv(),
+            csv: answer.csv(&job.cohort.outcome),
         }))
     }
 }
@@ -86,7 +87,10 @@ fn answer(result: &RunResult, job: &Job, model: &Model, of: AskedAbout<'_>) -> A
 /// `alike.csv` and `alike.json`, in which patients are numbered as they were asked about.
 fn files(result: &RunResult, job: &Job, model: &Model) -> Vec<File> {
     let answer = answer(result, job, model, AskedAbout::default());
-    vec![("alike.csv", answer.csv()), ("alike.json", json(&answer))]
+    vec![
+        File::table("alike.csv", answer.csv(&job.cohort.outcome)),
+        File::bytes("alike.json", json(&answer)),
+    ]
 }
 
 fn sentences(answer: &AlikeElsewhere) -> Markup {

@@ -6,9 +6,10 @@ mod hazards;
 mod selection;
 mod splines;
 
+use super::Said;
 use super::room::{Reported, usual_title};
-use super::{File, Said};
 use crate::alike::AskedAbout;
+use crate::csvw::File;
 use files::files;
 
 use super::Chapters;

@@ -1,7 +1,8 @@
 //! What each method says of itself in a report. No default bodies: a method that has nothing to say says so.
 
-use super::{Chapters, File, Said};
+use super::{Chapters, Said};
 use crate::alike::AskedAbout;
+use crate::csvw::File;
 use crate::figures::FigureError;
 use crate::files::Learnt;
 use maud::Markup;

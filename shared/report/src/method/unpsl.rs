@@ -6,10 +6,11 @@ mod truth;
 
 use super::room::{Reported, usual_title};
 use crate::alike::AskedAbout;
+use crate::csvw::File;
 use protocol::method::unpsl::settings::UnpslSettings;
 use truth::truth;
 
-use super::{Chapters, File, Said};
+use super::{Chapters, Said};
 use crate::figures::FigureError;
 use crate::files::{FeatureEntry, Learnt, SelectionEntry};
 use crate::quality;

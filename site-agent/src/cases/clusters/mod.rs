@@ -9,6 +9,7 @@ use super::shown::{self, GroupFared};
 use super::{CasesError, keep, printed};
 use crate::cli::{BiasOption, By, Cluster, ContrastOption, StabilityOption};
 use marks::{GroupMarks, OneMark, spreads};
+use report::{About, Column, CsvTable};
 use serde::Serialize;
 use similarity::cohort::Outcome;
 use similarity::judge::log_rank::{LogRank, log_rank};
@@ -311,14 +312,18 @@ fn rows(found: &Found<'_>) -> Vec<OnePatient> {
 }
 
 /// A row a patient; of no stable groups the heading alone.
-fn csv(setting: &Setting, answer: &Answer) -> io::Result<Vec<u8>> {
+fn csv(setting: &Setting, answer: &Answer) -> io::Result<CsvTable> {
     let outcome = setting.cohort.outcome();
-    let mut table = csv::Writer::from_writer(Vec::new());
-    let mut header = ["patient", "group", "distance from medoid", "medoid"]
-        .map(str::to_owned)
-        .to_vec();
-    header.extend(shown::outcome_header(&setting.job.cohort.outcome));
-    table.write_record(&header)?;
+    let own = &setting.job.cohort.outcome;
+    let mut columns = vec![
+        Column::patient(),
+        Column::whole("group", "cluster, from 1"),
+        Column::number("distance from medoid", "distance from the cluster's medoid"),
+        Column::truth("medoid", "whether the patient is the medoid"),
+    ];
+    columns.extend(shown::outcome_columns(own));
+    let title = "Clusters: a row per patient";
+    let mut table = CsvTable::new(title, About::Outcome(own), &columns)?;
     for (row, one) in answer.rows.iter().enumerate() {
         let mut record = vec![
             setting.patients.name(row),
@@ -327,9 +332,9 @@ fn csv(setting: &Setting, answer: &Answer) -> io::Result<Vec<u8>> {
             u8::from(one.is_medoid).to_string(),
         ];
         record.extend(shown::outcome_cells(outcome, row));
-        table.write_record(&record)?;
+        table.row(&record)?;
     }
-    table.into_inner().map_err(io::Error::other)
+    Ok(table)
 }
 
 impl StabilityOption {

@@ -94,7 +94,7 @@ fn by_model(arguments: &Predict, file: &Path) -> Result<String, CasesError> {
     let asked = model.read(arguments)?;
     let new = model.predict(&asked, arguments.k)?;
     let answer = answer(&model, None, new);
-    let csv = || text::new_csv(&answer);
+    let csv = || text::new_csv(&answer, &model.job.cohort.outcome);
     printed(&arguments.output, &answer, csv, || {
         text::whole(&answer, model.presentation())
     })
@@ -156,7 +156,7 @@ fn by_run(arguments: &Predict) -> Result<String, CasesError> {
         keep(folder, page::all(&held, &answer, &model)?)?;
     }
     let csv = || match &arguments.new {
-        Some(_) => text::new_csv(&answer),
+        Some(_) => text::new_csv(&answer, &model.job.cohort.outcome),
         None => text::held_out_csv(&held, &names, (&model.job.cohort.outcome, &by_time)),
     };
     printed(&arguments.output, &answer, csv, || {

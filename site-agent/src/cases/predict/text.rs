@@ -7,7 +7,9 @@ use super::chances::{self, HeldChances};
 use super::judged::{FiguresEntry, Judged, on};
 use super::model::{Near, OneNew};
 use super::{Answer, HeldOut};
-use protocol::cohort::OutcomeSpecification;
+use crate::patients::chance_column;
+use protocol::cohort::{OutcomeKind, OutcomeSpecification};
+use report::{About, Column, CsvTable};
 use similarity::cohort::Outcome;
 use similarity::uses::prediction::Forecast;
 use std::io;
@@ -148,30 +150,29 @@ fn new(one: &OneNew) -> String {
 }
 
 /// A row a new patient.
-pub(super) fn new_csv(answer: &Answer) -> io::Result<Vec<u8>> {
-    let mut csv = csv::Writer::from_writer(Vec::new());
-    let classes = answer.new.first().map(|one| &one.chances);
-    let has_ends = answer.new.first().is_some_and(|one| one.low.is_some());
-    let mut header = vec!["patient".to_owned(), "predicted".to_owned()];
-    header.extend(
-        classes
-            .into_iter()
-            .flatten()
-            .map(|one| format!("chance: {}", one.class)),
-    );
-    if has_ends {
-        header.extend(["low", "high"].map(str::to_owned));
-    }
-    let by_time = answer.new.first().map(|one| &one.by_time);
-    if let Some(by_time) = by_time.filter(|by_time| !by_time.is_empty()) {
+pub(super) fn new_csv(
+    answer: &Answer,
+    specification: &OutcomeSpecification,
+) -> io::Result<CsvTable> {
+    let mut columns = vec![Column::patient()];
+    columns.extend(answer.new.first().into_iter().flat_map(|one| {
         // Of a survival outcome nothing else is predicted.
-        header.truncate(1);
-        header.extend(by_time.iter().flat_map(|one| {
-            let chance = format!("chance by {}", short(one.time));
-            ["", ": low", ": high"].map(|end| format!("{chance}{end}"))
-        }));
-    }
-    csv.write_record(&header)?;
+        if !one.by_time.is_empty() {
+            let chances = one
+                .by_time
+                .iter()
+                .flat_map(|by| chances_by(by.time, specification));
+            return chances.collect();
+        }
+        let mut columns = vec![predicted_column(specification)];
+        columns.extend(one.chances.iter().map(|one| chance_column(&one.class)));
+        if one.low.is_some() {
+            columns.extend(end_columns(specification));
+        }
+        columns
+    }));
+    let title = "Predictions: a row per new patient";
+    let mut csv = CsvTable::new(title, About::Outcome(specification), &columns)?;
     for one in &answer.new {
         if !one.by_time.is_empty() {
             let mut record = vec![one.patient.clone()];
@@ -179,7 +180,7 @@ pub(super) fn new_csv(answer: &Answer) -> io::Result<Vec<u8>> {
                 let (value, low, high) = by.chance.parts();
                 [value, low, high].map(|end| end.to_string())
             }));
-            csv.write_record(&record)?;
+            csv.row(&record)?;
             continue;
         }
         let largest = one
@@ -199,9 +200,47 @@ pub(super) fn new_csv(answer: &Answer) -> io::Result<Vec<u8>> {
                 .flatten()
                 .map(|end| end.to_string()),
         );
-        csv.write_record(&record)?;
+        csv.row(&record)?;
     }
-    csv.into_inner().map_err(io::Error::other)
+    Ok(csv)
+}
+
+fn predicted_column(specification: &OutcomeSpecification) -> Column {
+    match &specification.kind {
+        OutcomeKind::Numeric | OutcomeKind::Survival { .. } => {
+            let meaning = specification.label_with_unit();
+            Column::number("predicted", meaning).unit(specification.unit_in_words())
+        }
+        OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } => {
+            Column::text("predicted", "the most likely class")
+        }
+    }
+}
+
+/// The ends of a number's interval.
+fn end_columns(specification: &OutcomeSpecification) -> [Column; 2] {
+    [("low", "lower"), ("high", "upper")].map(|(name, end)| {
+        Column::number(name, format!("{end} end of its interval"))
+            .unit(specification.unit_in_words())
+    })
+}
+
+/// The chance of an event by a time, and its interval.
+fn chances_by(time: f64, specification: &OutcomeSpecification) -> [Column; 3] {
+    let chance = chance_by(time, specification);
+    let end = |name: &str, end: &str| {
+        Column::number(
+            format!("chance by {}: {name}", short(time)),
+            format!("{end} end of its interval"),
+        )
+    };
+    [chance, end("low", "lower"), end("high", "upper")]
+}
+
+fn chance_by(time: f64, specification: &OutcomeSpecification) -> Column {
+    let (time, unit) = (short(time), specification.unit_in_words());
+    let meaning = format!("by {time} {unit}: {}", specification.event_label());
+    Column::number(format!("chance by {time}"), meaning)
 }
 
 /// A row a patient who was held out.
@@ -209,26 +248,28 @@ pub(super) fn held_out_csv(
     held: &HeldOut,
     names: &[String],
     (specification, by_time): (&OutcomeSpecification, &[HeldChances]),
-) -> io::Result<Vec<u8>> {
-    let mut csv = csv::Writer::from_writer(Vec::new());
+) -> io::Result<CsvTable> {
     let levels: &[String] = match &held.outcome {
         Outcome::Classes { levels, .. } => levels,
         Outcome::Numeric(_) | Outcome::Survival { .. } => &[],
     };
-    let mut header = vec!["patient".to_owned()];
-    header.extend(shown::outcome_header(specification));
+    let mut columns = vec![Column::patient()];
+    columns.extend(shown::outcome_columns(specification));
     match &held.forecast {
-        Forecast::Classes(_) | Forecast::Numbers(_) => header.push("predicted".to_owned()),
+        Forecast::Classes(_) | Forecast::Numbers(_) => {
+            columns.push(predicted_column(specification));
+        }
         Forecast::Times(_) => {
             let times = by_time.iter();
-            header.extend(times.map(|by| format!("chance by {}", short(by.time))));
+            columns.extend(times.map(|by| chance_by(by.time, specification)));
         }
     }
-    header.extend(levels.iter().map(|level| format!("chance: {level}")));
+    columns.extend(levels.iter().map(|level| chance_column(level)));
     if matches!(held.forecast, Forecast::Numbers(_)) {
-        header.extend(["low", "high"].map(str::to_owned));
+        columns.extend(end_columns(specification));
     }
-    csv.write_record(&header)?;
+    let title = "Predictions: a row per patient who was held out";
+    let mut csv = CsvTable::new(title, About::Outcome(specification), &columns)?;
     let values = held.forecast.values();
     for (row, name) in names.iter().enumerate() {
         let mut record = vec![name.clone()];
@@ -250,7 +291,7 @@ pub(super) fn held_out_csv(
                 record.extend(by_time.iter().map(|by| by.chances[row].to_string()));
             }
         }
-        csv.write_record(&record)?;
+        csv.row(&record)?;
     }
-    csv.into_inner().map_err(io::Error::other)
+    Ok(csv)
 }

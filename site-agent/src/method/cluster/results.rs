@@ -9,7 +9,9 @@ use protocol::cohort::OutcomeKind;
 use protocol::message::cluster::{Marking, nearest};
 use protocol::message::neighbours::Noised;
 use protocol::method::cluster::model::Alike;
-use report::{Part, Shares, group_name, outcome_sentence, shared_curves, sheet};
+use report::{
+    About, Column, CsvTable, File, Part, Shares, group_name, outcome_sentence, shared_curves, sheet,
+};
 use serde_json::json;
 use similarity::cohort::Outcome;
 use similarity::uses::cases::Fared;
@@ -45,12 +47,12 @@ pub(super) fn write(results: &ClusterResults<'_>, folder: &Path) -> Result<(), R
     replace(
         folder,
         vec![
-            (
+            File::table(
                 "clusters.csv",
                 patients_csv(&results.site.cohort.patients, &found),
             ),
-            ("clusters.json", groups_json(&beside)),
-            (
+            File::bytes("clusters.json", groups_json(&beside)),
+            File::bytes(
                 "report.html",
                 page(results, &beside).map(String::into_bytes),
             ),
@@ -58,14 +60,19 @@ pub(super) fn write(results: &ClusterResults<'_>, folder: &Path) -> Result<(), R
     )
 }
 
-fn patients_csv(patients: &Patients, found: &[(usize, f64)]) -> io::Result<Vec<u8>> {
-    let mut table = csv::Writer::from_writer(Vec::new());
-    table.write_record(["patient", "group", "distance"])?;
+fn patients_csv(patients: &Patients, found: &[(usize, f64)]) -> io::Result<CsvTable> {
+    let columns = [
+        Column::patient(),
+        Column::whole("group", "cluster with the nearest centre, from 1"),
+        Column::number("distance", "distance from this centre"),
+    ];
+    let title = "Shared clusters: a row per patient";
+    let mut table = CsvTable::new(title, About::Course, &columns)?;
     for (row, (group, square)) in found.iter().enumerate() {
         let distance = square.sqrt().to_string();
-        table.write_record([patients.name(row), (group + 1).to_string(), distance])?;
+        table.row([patients.name(row), (group + 1).to_string(), distance])?;
     }
-    table.into_inner().map_err(io::Error::other)
+    Ok(table)
 }
 
 #[allow(clippy::cast_precision_loss)] // patients are far below 2^52

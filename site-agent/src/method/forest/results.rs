@@ -2,11 +2,11 @@
 
 use crate::cases::record::{FOREST, RECORD, Record};
 use crate::method::figures;
-use crate::patients::{ResultsError, neighbours_csv, outcome_csv, replace};
+use crate::patients::{ResultsError, chance_column, neighbours_csv, outcome_csv, replace};
 use crate::source::Patients;
 use ndarray::{Array1, Array2};
 use protocol::cohort::OutcomeSpecification;
-use report::npy;
+use report::{About, Column, CsvTable, File, npy};
 use similarity::cohort::Outcome;
 use similarity::compare::proximity::kernel::{Kernel, Training};
 use similarity::judge::predicted::Predicted;
@@ -51,29 +51,29 @@ pub(crate) struct ForestResults<'r> {
 }
 
 /// Writes `comparison.json`, `forest.bin`, `outcome.csv`, `predictions.csv`, `neighbours.csv`, `outliers.csv`, of a tuned forest
-/// `node_size.csv`, `survival.svg` or `predicted.svg`, and, of not too many patients, `proximity.npy`, `scaling.csv` and
+/// `node_size.csv`, `survival.svg` or `predicted.svg`, and, of not too many patients, `proximity.npy`, of GAP `in_bag.npy`, `scaling.csv` and
 /// `scaling.svg` into `folder`, which is replaced whole.
 pub(crate) fn write(results: &ForestResults<'_>, folder: &Path) -> Result<(), ResultsError> {
     let mut files = vec![
-        (RECORD, results.record.to_bytes()),
-        (FOREST, Ok(results.forest.to_bytes())),
-        (
+        File::bytes(RECORD, results.record.to_bytes()),
+        File::bytes(FOREST, Ok(results.forest.to_bytes())),
+        File::table(
             "outcome.csv",
-            outcome_csv(
+            outcome_csv(results.patients, results.outcome, results.specification),
+        ),
+        File::table("predictions.csv", predictions_csv(results)),
+        File::table(
+            "neighbours.csv",
+            neighbours_csv(
                 results.patients,
-                results.outcome,
-                results.specification.unit_in_words(),
+                results.nearest,
+                Column::number("proximity", "the job's proximity"),
             ),
         ),
-        ("predictions.csv", predictions_csv(results)),
-        (
-            "neighbours.csv",
-            neighbours_csv(results.patients, results.nearest, "proximity"),
-        ),
-        ("outliers.csv", outliers_csv(results)),
+        File::table("outliers.csv", outliers_csv(results)),
     ];
     if let Some(tuned) = results.tuned {
-        files.push(("node_size.csv", node_size_csv(tuned)));
+        files.push(File::table("node_size.csv", node_size_csv(tuned)));
     }
     files.extend(figures::figure(
         results.outcome,
@@ -82,30 +82,42 @@ pub(crate) fn write(results: &ForestResults<'_>, folder: &Path) -> Result<(), Re
     ));
     let patients = results.nodes.patients();
     if patients <= PROXIMITY_PATIENTS_MAX {
-        files.push(("proximity.npy", proximity_npy(results)));
+        files.push(File::bytes("proximity.npy", proximity_npy(results)));
+        if results.kernel == Kernel::Gap {
+            files.push(File::bytes("in_bag.npy", Ok(in_bag_npy(results.in_bag))));
+        }
     }
     if patients <= SCALING_PATIENTS_MAX {
         let coordinates = scaled(results);
-        files.push(("scaling.csv", scaling_csv(results, coordinates.as_ref())));
-        files.push(("scaling.svg", scaling_svg(results, coordinates.as_ref())));
+        let (table, svg) = (
+            scaling_csv(results, coordinates.as_ref()),
+            scaling_svg(results, coordinates.as_ref()),
+        );
+        files.push(File::table("scaling.csv", table));
+        files.push(File::bytes("scaling.svg", svg));
     }
     replace(folder, files)
 }
 
-fn predictions_csv(results: &ForestResults<'_>) -> io::Result<Vec<u8>> {
-    let mut table = csv::Writer::from_writer(Vec::new());
-    let heading = match results.outcome {
-        Outcome::Classes { .. } => "class",
-        Outcome::Numeric(_) => "mean",
-        Outcome::Survival { .. } => "risk",
+fn predictions_csv(results: &ForestResults<'_>) -> io::Result<CsvTable> {
+    let own = results.specification;
+    let predicted = match results.outcome {
+        Outcome::Classes { .. } => Column::text("class", "the most likely class"),
+        Outcome::Numeric(_) => {
+            Column::number("mean", own.label_with_unit()).unit(own.unit_in_words())
+        }
+        Outcome::Survival { .. } => {
+            Column::number("risk", "cumulative hazard, summed over the event times")
+        }
     };
     let levels: &[String] = match results.outcome {
         Outcome::Classes { levels, .. } => levels,
         Outcome::Numeric(_) | Outcome::Survival { .. } => &[],
     };
-    let mut header = vec!["patient".to_owned(), heading.to_owned()];
-    header.extend(levels.iter().map(|level| format!("chance: {level}")));
-    table.write_record(header)?;
+    let mut columns = vec![Column::patient(), predicted];
+    columns.extend(levels.iter().map(|level| chance_column(level)));
+    let title = "Predictions by trees that have not seen the patient: a row per patient";
+    let mut table = CsvTable::new(title, About::Outcome(own), &columns)?;
     for (row, predicted) in results.predicted.values().iter().enumerate() {
         let text = match results.outcome {
             _ if predicted.is_nan() => String::new(),
@@ -117,33 +129,53 @@ fn predictions_csv(results: &ForestResults<'_>) -> io::Result<Vec<u8>> {
         let chance = |level: usize| own.get(level).map_or_else(String::new, f64::to_string);
         let mut record = vec![results.patients.name(row), text];
         record.extend((0..levels.len()).map(chance));
-        table.write_record(record)?;
+        table.row(record)?;
     }
-    table.into_inner().map_err(io::Error::other)
+    Ok(table)
 }
 
-fn outliers_csv(results: &ForestResults<'_>) -> io::Result<Vec<u8>> {
-    let mut table = csv::Writer::from_writer(Vec::new());
-    table.write_record(["patient", "outlier_measure"])?;
+fn outliers_csv(results: &ForestResults<'_>) -> io::Result<CsvTable> {
+    let measure = Column::number(
+        "outlier_measure",
+        "how far from its class or from all; above 10 unusual",
+    );
+    let columns = [Column::patient(), measure];
+    let mut table = CsvTable::new("Outliers: a row per patient", About::Course, &columns)?;
     for (row, measure) in results.outliers.iter().enumerate() {
-        table.write_record([results.patients.name(row), measure.to_string()])?;
+        table.row([results.patients.name(row), measure.to_string()])?;
     }
-    table.into_inner().map_err(io::Error::other)
+    Ok(table)
 }
 
 /// The candidates, and which of them was taken.
-fn node_size_csv(tuned: &Tuned) -> io::Result<Vec<u8>> {
-    let mut table = csv::Writer::from_writer(Vec::new());
-    table.write_record(["node_size", "out_of_bag_error", "chosen"])?;
+fn node_size_csv(tuned: &Tuned) -> io::Result<CsvTable> {
+    let columns = [
+        Column::whole("node_size", "fewest patients of a terminal node"),
+        Column::number(
+            "out_of_bag_error",
+            "error of trees that have not seen a patient",
+        ),
+        Column::truth("chosen", "whether the forest has it"),
+    ];
+    let title = "Choice of the node size: a row per candidate";
+    let mut table = CsvTable::new(title, About::Course, &columns)?;
     for candidate in &tuned.candidates {
         let chosen = u8::from(candidate.terminal_min == tuned.terminal_min);
-        table.write_record([
+        table.row([
             candidate.terminal_min.to_string(),
             candidate.error.to_string(),
             chosen.to_string(),
         ])?;
     }
-    table.into_inner().map_err(io::Error::other)
+    Ok(table)
+}
+
+/// How often each tree drew each patient, n x T: what GAP weighs by.
+fn in_bag_npy(in_bag: &InBag) -> Vec<u8> {
+    let shape = (in_bag.patients(), in_bag.trees());
+    npy(&Array2::from_shape_fn(shape, |(patient, tree)| {
+        in_bag.of_tree(tree)[patient]
+    }))
 }
 
 fn proximity_npy(results: &ForestResults<'_>) -> io::Result<Vec<u8>> {
@@ -170,18 +202,23 @@ fn scaled(results: &ForestResults<'_>) -> Result<Array2<f64>, LinearAlgebraError
 fn scaling_csv(
     results: &ForestResults<'_>,
     coordinates: Result<&Array2<f64>, &LinearAlgebraError>,
-) -> io::Result<Vec<u8>> {
+) -> io::Result<CsvTable> {
     let coordinates = coordinates.map_err(|error| io::Error::other(error.to_string()))?;
-    let mut table = csv::Writer::from_writer(Vec::new());
-    table.write_record(["patient", "first", "second"])?;
+    let columns = [
+        Column::patient(),
+        Column::number("first", "first coordinate"),
+        Column::number("second", "second coordinate"),
+    ];
+    let title = "Patients in two dimensions by their proximity";
+    let mut table = CsvTable::new(title, About::Course, &columns)?;
     for (row, point) in coordinates.rows().into_iter().enumerate() {
-        table.write_record([
+        table.row([
             results.patients.name(row),
             point[0].to_string(),
             point[1].to_string(),
         ])?;
     }
-    table.into_inner().map_err(io::Error::other)
+    Ok(table)
 }
 
 fn scaling_svg(

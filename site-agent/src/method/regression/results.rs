@@ -7,6 +7,7 @@ use crate::patients::{ResultsError, neighbours_csv, outcome_csv, replace};
 use crate::source::Patients;
 use ndarray::Array1;
 use protocol::cohort::OutcomeSpecification;
+use report::{About, Column, CsvTable, File};
 use similarity::cohort::Outcome;
 use similarity::judge::predicted::Predicted;
 use similarity::uses::nearest::Nearest;
@@ -34,19 +35,19 @@ pub(super) struct RegressionResults<'r> {
 /// `folder`, which is replaced whole.
 pub(super) fn write(results: &RegressionResults<'_>, folder: &Path) -> Result<(), ResultsError> {
     let mut files = vec![
-        (RECORD, results.record.to_bytes()),
-        (
+        File::bytes(RECORD, results.record.to_bytes()),
+        File::table(
             "outcome.csv",
-            outcome_csv(
-                results.patients,
-                results.outcome,
-                results.specification.unit_in_words(),
-            ),
+            outcome_csv(results.patients, results.outcome, results.specification),
         ),
-        ("predictions.csv", predictions_csv(results)),
-        (
+        File::table("predictions.csv", predictions_csv(results)),
+        File::table(
             "neighbours.csv",
-            neighbours_csv(results.patients, results.nearest, "distance"),
+            neighbours_csv(
+                results.patients,
+                results.nearest,
+                Column::number("distance", "sum over features of the weighted difference"),
+            ),
         ),
     ];
     files.extend(figures::figure(
@@ -57,21 +58,29 @@ pub(super) fn write(results: &RegressionResults<'_>, folder: &Path) -> Result<()
     replace(folder, files)
 }
 
-fn predictions_csv(results: &RegressionResults<'_>) -> io::Result<Vec<u8>> {
-    let mut table = csv::Writer::from_writer(Vec::new());
-    let heading = match results.outcome {
-        Outcome::Classes { .. } => "probability",
-        Outcome::Numeric(_) => "mean",
-        Outcome::Survival { .. } => "log_hazard_ratio",
+fn predictions_csv(results: &RegressionResults<'_>) -> io::Result<CsvTable> {
+    let own = results.specification;
+    let unit = own.unit_in_words();
+    let predicted = match results.outcome {
+        Outcome::Classes { levels, .. } => {
+            let second = levels.get(1).map_or("", String::as_str);
+            Column::number("probability", format!("probability: {second}"))
+        }
+        Outcome::Numeric(_) => Column::number("mean", own.label_with_unit()).unit(unit),
+        Outcome::Survival { .. } => {
+            Column::number("log_hazard_ratio", "to a patient of means and first levels")
+        }
     };
-    let by_time = results.risks.iter();
-    let by_time = by_time.map(|by| format!("risk_by_{}", by.time));
-    let header: Vec<String> = ["patient", heading]
-        .map(str::to_owned)
+    let by_time = results.risks.iter().map(|by| {
+        let meaning = format!("risk by {} {unit}: {}", by.time, own.event_label());
+        Column::number(format!("risk_by_{}", by.time), meaning)
+    });
+    let columns: Vec<Column> = [Column::patient(), predicted]
         .into_iter()
         .chain(by_time)
         .collect();
-    table.write_record(&header)?;
+    let title = "Predictions: a row per patient";
+    let mut table = CsvTable::new(title, About::Outcome(own), &columns)?;
     for (row, eta) in results.predictors.iter().enumerate() {
         let told = match results.outcome {
             Outcome::Classes { .. } => 1.0 / (1.0 + (-eta).exp()),
@@ -79,7 +88,7 @@ fn predictions_csv(results: &RegressionResults<'_>) -> io::Result<Vec<u8>> {
         };
         let mut record = vec![results.patients.name(row), told.to_string()];
         record.extend(results.risks.iter().map(|by| by.risks[row].to_string()));
-        table.write_record(&record)?;
+        table.row(&record)?;
     }
-    table.into_inner().map_err(io::Error::other)
+    Ok(table)
 }

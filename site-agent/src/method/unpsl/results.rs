@@ -1,11 +1,11 @@
 //! What a run of UnPSL leaves at its site.
 
 use crate::cases::record::{RECORD, Record};
-use crate::patients::{ResultsError, outcome_csv, replace};
+use crate::patients::{ResultsError, neighbours_table, outcome_csv, replace};
 use crate::source::Patients;
 use ndarray::{Array2, s};
 use protocol::cohort::OutcomeSpecification;
-use report::npy;
+use report::{About, Column, CsvTable, File, npy};
 use similarity::cohort::Outcome;
 use similarity::cohort::standardise::Standardisation;
 use similarity::learn::unpsl::selection::Folds;
@@ -54,23 +54,19 @@ pub struct LocalResults<'r> {
 /// [`ResultsError`] names the file.
 pub fn write(results: &LocalResults<'_>, folder: &Path) -> Result<(), ResultsError> {
     let mut files = vec![
-        ("matrix.npy", Ok(npy(results.matrix))),
-        ("columns.csv", columns_csv(results.standardisation)),
-        (
+        File::bytes("matrix.npy", Ok(npy(results.matrix))),
+        File::table("columns.csv", columns_csv(results.standardisation)),
+        File::table(
             "outcome.csv",
-            outcome_csv(
-                results.patients,
-                results.outcome,
-                results.specification.unit_in_words(),
-            ),
+            outcome_csv(results.patients, results.outcome, results.specification),
         ),
-        ("neighbours.csv", neighbours_csv(results)),
-        (RECORD, results.record.to_bytes()),
+        File::table("neighbours.csv", neighbours_csv(results)),
+        File::bytes(RECORD, results.record.to_bytes()),
     ];
     files.extend(
         results
             .folds
-            .map(|folds| ("folds.csv", folds_csv(results, folds))),
+            .map(|folds| File::table("folds.csv", folds_csv(results, folds))),
     );
     replace(folder, files)
 }
@@ -104,17 +100,16 @@ impl LocalResults<'_> {
 }
 
 /// Each patient's nearest, nearest first: by (x_i - x_j)' M (x_i - x_j), or by the inner product s.
-fn neighbours_csv(results: &LocalResults<'_>) -> io::Result<Vec<u8>> {
+fn neighbours_csv(results: &LocalResults<'_>) -> io::Result<CsvTable> {
     let name = |row| results.patients.name(row);
-    let mut table = csv::Writer::from_writer(Vec::new());
-    let measure = match results.rule {
-        NeighbourRule::Distance => "squared_distance",
-        NeighbourRule::InnerProduct => "inner_product",
+    let (measure, formula) = match results.rule {
+        NeighbourRule::Distance => ("squared_distance", "(x_i - x_j)' M (x_i - x_j)"),
+        NeighbourRule::InnerProduct => ("inner_product", "x_i' M x_j; the largest is the nearest"),
     };
-    table.write_record(["patient", "rank", "neighbour", measure])?;
+    let mut table = neighbours_table(Column::number(measure, formula))?;
     for (patient, found) in results.nearest().iter().enumerate() {
         for (rank, neighbour) in found.iter().enumerate() {
-            table.write_record([
+            table.row([
                 name(patient),
                 (rank + 1).to_string(),
                 name(neighbour.row),
@@ -127,30 +122,39 @@ fn neighbours_csv(results: &LocalResults<'_>) -> io::Result<Vec<u8>> {
             ])?;
         }
     }
-    table.into_inner().map_err(io::Error::other)
+    Ok(table)
 }
 
 /// In which fold each patient was held out, from 1.
-fn folds_csv(results: &LocalResults<'_>, folds: &Folds) -> io::Result<Vec<u8>> {
-    let mut table = csv::Writer::from_writer(Vec::new());
-    table.write_record(["patient", "fold"])?;
+fn folds_csv(results: &LocalResults<'_>, folds: &Folds) -> io::Result<CsvTable> {
+    let columns = [
+        Column::patient(),
+        Column::whole("fold", "fold that held out the patient, from 1"),
+    ];
+    let mut table = CsvTable::new("Folds: a row per patient", About::Course, &columns)?;
     for (patient, fold) in folds.of_each().iter().enumerate() {
-        table.write_record([results.patients.name(patient), (fold + 1).to_string()])?;
+        table.row([results.patients.name(patient), (fold + 1).to_string()])?;
     }
-    table.into_inner().map_err(io::Error::other)
+    Ok(table)
 }
 
-fn columns_csv(standardisation: &Standardisation) -> io::Result<Vec<u8>> {
-    let mut table = csv::Writer::from_writer(Vec::new());
-    table.write_record(["name", "mean", "scale", "imputed"])?;
+fn columns_csv(standardisation: &Standardisation) -> io::Result<CsvTable> {
+    let columns = [
+        Column::text("name", "feature, feature=level or feature=missing"),
+        Column::number("mean", "subtracted"),
+        Column::number("scale", "divided by"),
+        Column::number("imputed", "stands for a missing value"),
+    ];
+    let title = "Columns of matrix.npy, in their order";
+    let mut table = CsvTable::new(title, About::Course, &columns)?;
     for row in standardisation.rows() {
         let scaling = row.scaling();
-        table.write_record([
+        table.row([
             row.name().to_owned(),
             scaling.mean.to_string(),
             scaling.scale.to_string(),
             scaling.imputed.to_string(),
         ])?;
     }
-    table.into_inner().map_err(io::Error::other)
+    Ok(table)
 }

@@ -1,6 +1,7 @@
 //! The card of a study, for spreadsheets and machines: the numbers of the page, unrounded.
 
 use super::words::few;
+use crate::csvw::{About, Column, CsvTable};
 use protocol::method::card::model::{Entry, Group, Moments, OutcomeSummary, Table};
 use protocol::method::card::settings::{CardSettings, Place, levels};
 use protocol::result::RunResult;
@@ -9,21 +10,31 @@ use serde::Serialize;
 use std::io;
 
 /// One line a group and feature, or level of it.
-pub(super) fn csv(settings: &CardSettings, table: &Table) -> io::Result<Vec<u8>> {
-    let mut out = csv::Writer::from_writer(Vec::new());
-    out.write_record([
-        "outcome",
-        "group",
-        "patients",
-        "feature",
-        "level",
-        "unit",
-        "count",
-        "share",
-        "missing",
-        "mean",
-        "standard_deviation",
-    ])?;
+pub(super) fn csv(settings: &CardSettings, table: &Table) -> io::Result<CsvTable> {
+    let outcomes = settings.outcomes.iter();
+    let outcomes: Vec<_> = outcomes
+        .map(|one| (one.name.as_str(), &one.specification))
+        .collect();
+    let mut out = CsvTable::new(
+        "Table 1: a row per group and feature or level",
+        About::Study(&outcomes, &settings.features),
+        &[
+            Column::text("outcome", "name of the outcome; none of all patients"),
+            Column::text("group", "label of the group"),
+            Column::whole("patients", "patients of the group"),
+            Column::text("feature", "name of the feature"),
+            Column::text("level", "level; none of a number"),
+            Column::text("unit", "unit of mean and standard deviation"),
+            Column::whole("count", "patients with the level").withheld(few()),
+            Column::number("share", "share of those with a value"),
+            Column::whole("missing", "patients without a value").withheld(few()),
+            Column::number("mean", "mean, in the unit of the row"),
+            Column::number(
+                "standard_deviation",
+                "standard deviation, in the unit of the row",
+            ),
+        ],
+    )?;
     for place in settings.places() {
         let Some(group) = table.group(settings, place) else {
             continue;
@@ -37,7 +48,7 @@ pub(super) fn csv(settings: &CardSettings, table: &Table) -> io::Result<Vec<u8>>
                 let [count, share, missing, mean, deviation] = cells;
                 let feature = [own.name.clone(), level.to_owned(), own.unit().to_owned()];
                 let cells = [count, share, missing, mean, deviation];
-                out.write_record(head.iter().chain(&feature).chain(&cells))
+                out.row(head.iter().chain(&feature).chain(&cells))
             };
             let missing = entry.missing.to_string();
             let moments = |of: fn(&Moments) -> f64| {
@@ -65,7 +76,7 @@ pub(super) fn csv(settings: &CardSettings, table: &Table) -> io::Result<Vec<u8>>
             }
         }
     }
-    out.into_inner().map_err(io::Error::other)
+    Ok(out)
 }
 
 /// To the last bit.

@@ -2,6 +2,7 @@
 
 use super::answer::{Answer, Curve, CurvePoint, Group, group_name};
 use crate::LocalFigure;
+use crate::csvw::{About, Column, CsvTable};
 use crate::figures::FigureError;
 use crate::survival::{Known, SurvivalCurve, SurvivalPoint, survival};
 use crate::tables;
@@ -181,22 +182,25 @@ pub(super) fn lines(group: &Group, outcome: &OutcomeSpecification) -> Vec<String
 }
 
 /// A row for each time of each group.
-pub(super) fn csv(answer: &Answer) -> io::Result<Vec<u8>> {
-    let mut table = csv::Writer::from_writer(Vec::new());
-    table.write_record([
-        "group",
-        "group_patients",
-        "time",
-        "without_event",
-        "low",
-        "high",
-        "at_risk",
-        "at_risk_low",
-        "at_risk_high",
-    ])?;
+pub(super) fn csv(answer: &Answer, outcome: &OutcomeSpecification) -> io::Result<CsvTable> {
+    let mut table = CsvTable::new(
+        "Survival of shared clusters: a row per cluster and time",
+        About::Outcome(outcome),
+        &[
+            Column::whole("group", "cluster, from 1"),
+            Column::whole("group_patients", "patients of the cluster"),
+            Column::number("time", "time since the beginning").unit(outcome.unit_in_words()),
+            Column::number("without_event", "share without event by then"),
+            Column::number("low", "lower end of its interval of 95 %"),
+            Column::number("high", "upper end of its interval of 95 %"),
+            Column::number("at_risk", "patients at risk"),
+            Column::number("at_risk_low", "lower end of its interval of 95 %"),
+            Column::number("at_risk_high", "upper end of its interval of 95 %"),
+        ],
+    )?;
     for (group, curve) in known(answer) {
         for point in &curve.points {
-            table.write_record([
+            table.row([
                 group.group.to_string(),
                 group.patients.to_string(),
                 point.time.to_string(),
@@ -209,5 +213,5 @@ pub(super) fn csv(answer: &Answer) -> io::Result<Vec<u8>> {
             ])?;
         }
     }
-    table.into_inner().map_err(io::Error::other)
+    Ok(table)
 }

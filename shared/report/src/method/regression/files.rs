@@ -2,9 +2,9 @@
 
 use super::hazards::risks;
 use crate::cohort::OutcomeEntry;
+use crate::csvw::{About, Column, CsvTable, File};
 use crate::files::json;
-use crate::method::File;
-use protocol::cohort::OutcomeSpecification;
+use protocol::cohort::{CohortSpecification, OutcomeSpecification};
 use protocol::job::Job;
 use protocol::method::regression::model::{
     Coefficient, Criterion, Family, Model, Risk, Selection, Sureness, Ties,
@@ -18,32 +18,50 @@ pub(crate) fn files(model: &Model, job: &Job) -> Vec<File> {
         return Vec::new();
     };
     let mut files = vec![
-        ("coefficients.csv", coefficients_csv(&entry.coefficients)),
-        ("regression.json", json(&entry)),
+        File::table(
+            "coefficients.csv",
+            coefficients_csv(&entry.coefficients, &job.cohort),
+        ),
+        File::bytes("regression.json", json(&entry)),
     ];
     if model.is_survival() {
-        files.push(("proportional_hazards.csv", hazards_csv(model)));
+        let table = hazards_csv(model, &job.cohort);
+        files.push(File::table("proportional_hazards.csv", table));
     }
     if !model.baseline.is_empty() {
-        files.push(("baseline.csv", baseline_csv(model, &job.cohort.outcome)));
+        let table = baseline_csv(model, &job.cohort.outcome);
+        files.push(File::table("baseline.csv", table));
     }
     files
 }
 
-fn coefficients_csv(coefficients: &[CoefficientEntry<'_>]) -> io::Result<Vec<u8>> {
-    let mut table = csv::Writer::from_writer(Vec::new());
+fn coefficients_csv(
+    coefficients: &[CoefficientEntry<'_>],
+    cohort: &CohortSpecification,
+) -> io::Result<CsvTable> {
     let has_weights = coefficients.iter().any(|one| one.weight.is_some());
-    let mut header = vec![
-        "column",
-        "coefficient",
-        "standard_error",
-        "low",
-        "high",
-        "p",
-        "standard_deviation",
+    let mut columns = vec![
+        Column::text(
+            "column",
+            "(constant), feature, feature=level, or a spline's feature'",
+        ),
+        Column::number(
+            "coefficient",
+            "effect of one unit of the feature, or of the level",
+        ),
+        Column::number("standard_error", "its standard error"),
+        Column::number("low", "lower end of its interval of 95 %"),
+        Column::number("high", "upper end of its interval of 95 %"),
+        Column::number("p", "p of no effect, by Wald"),
+        Column::number("standard_deviation", "of the column over all patients"),
     ];
-    header.extend(has_weights.then_some("weight"));
-    table.write_record(header)?;
+    let weight = || Column::number("weight", "weight in the distance between patients");
+    columns.extend(has_weights.then(weight));
+    let mut table = CsvTable::new(
+        "Coefficients: a row per column of the regression",
+        About::Cohort(cohort),
+        &columns,
+    )?;
     let cell = |number: Option<f64>| number.map_or_else(String::new, |one| format!("{one:?}"));
     for one in coefficients {
         let mut record = vec![
@@ -56,35 +74,52 @@ fn coefficients_csv(coefficients: &[CoefficientEntry<'_>]) -> io::Result<Vec<u8>
             one.standard_deviation.to_string(),
         ];
         record.extend(has_weights.then(|| cell(one.weight)));
-        table.write_record(record)?;
+        table.row(record)?;
     }
-    table.into_inner().map_err(io::Error::other)
+    Ok(table)
 }
 
-fn hazards_csv(model: &Model) -> io::Result<Vec<u8>> {
-    let mut table = csv::Writer::from_writer(Vec::new());
-    table.write_record(["feature", "chi_squared", "degrees", "p"])?;
+fn hazards_csv(model: &Model, cohort: &CohortSpecification) -> io::Result<CsvTable> {
+    let mut table = CsvTable::new(
+        "Tests of proportional hazards: a row per feature",
+        About::Cohort(cohort),
+        &[
+            Column::text("feature", "name of the feature; (all) of all together"),
+            Column::number("chi_squared", "statistic"),
+            Column::whole("degrees", "degrees of freedom"),
+            Column::number("p", "p of an effect that does not change with time"),
+        ],
+    )?;
     for test in &model.proportionality {
-        table.write_record([
+        table.row([
             test.term.clone().unwrap_or_else(|| "(all)".to_owned()),
             test.chi_squared.to_string(),
             test.degrees.to_string(),
             format!("{:?}", test.p),
         ])?;
     }
-    table.into_inner().map_err(io::Error::other)
+    Ok(table)
 }
 
-fn baseline_csv(model: &Model, outcome: &OutcomeSpecification) -> io::Result<Vec<u8>> {
-    let mut table = csv::Writer::from_writer(Vec::new());
-    table.write_record(["from", "until", "hazard", "unit"])?;
+fn baseline_csv(model: &Model, outcome: &OutcomeSpecification) -> io::Result<CsvTable> {
+    let unit = outcome.unit_in_words();
+    let mut table = CsvTable::new(
+        "Common baseline hazard: a row per interval of time",
+        About::Outcome(outcome),
+        &[
+            Column::number("from", "beginning of the interval").unit(unit),
+            Column::number("until", "end of the interval").unit(unit),
+            Column::number("hazard", "events per patient and unit of time")
+                .unit(&format!("1/{unit}")),
+            Column::text("unit", "unit of time"),
+        ],
+    )?;
     for step in &model.baseline {
         let [from, until, hazard] =
             [step.from, step.until, step.hazard].map(|one| format!("{one:?}"));
-        let unit = outcome.unit_in_words().to_owned();
-        table.write_record([from, until, hazard, unit])?;
+        table.row([from, until, hazard, unit.to_owned()])?;
     }
-    table.into_inner().map_err(io::Error::other)
+    Ok(table)
 }
 
 /// The regression, for machines.

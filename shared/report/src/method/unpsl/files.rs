@@ -1,7 +1,7 @@
 //! The files of UnPSL, and what `result.json` says of the metric: W by row, and its rounds.
 
 use super::norms;
-use crate::method::File;
+use crate::csvw::{About, Column, CsvTable, File};
 use crate::npy::npy;
 use ndarray::Array2;
 use protocol::cohort::Feature;
@@ -12,11 +12,11 @@ use std::io;
 
 /// `rounds.csv`; `metric.npy`, the same as `metric.csv`, and `features.csv` where a round closed.
 pub(super) fn files(model: &Model, job: &Job) -> Vec<File> {
-    let mut files = vec![("rounds.csv", rounds_csv(&model.rounds))];
+    let mut files = vec![File::table("rounds.csv", rounds_csv(&model.rounds))];
     if let Some(metric) = &model.metric {
-        files.push(("metric.npy", Ok(npy(metric))));
-        files.push(("metric.csv", metric_csv(model, metric)));
-        files.push(("features.csv", features_csv(model, job)));
+        files.push(File::bytes("metric.npy", Ok(npy(metric))));
+        files.push(File::table("metric.csv", metric_csv((model, metric), job)));
+        files.push(File::table("features.csv", features_csv(model, job)));
     }
     files
 }
@@ -37,20 +37,6 @@ struct RowEntry<'m> {
     scale: f64,
     weights: Vec<f64>,
 }
-
-/// The first line of `rounds.csv`.
-const ROUND_KEYS: [&str; 10] = [
-    "round",
-    "objective",
-    "left",
-    "residual",
-    "primal_residual",
-    "dual_residual",
-    "penalty",
-    "metric_norm",
-    "dual_norm",
-    "seconds",
-];
 
 /// A line of `rounds.csv`.
 #[derive(Serialize)]
@@ -125,43 +111,73 @@ fn standardised(row: &FeatureResult, job: &Job) -> (f64, f64) {
     (mean, step * row.scale)
 }
 
-fn rounds_csv(rounds: &[RoundRow]) -> io::Result<Vec<u8>> {
-    let mut writer = csv::WriterBuilder::new();
-    let mut table = writer.has_headers(false).from_writer(Vec::new());
-    // A run may have no round.
-    table.write_record(ROUND_KEYS)?;
+/// The columns are the fields of an entry. A run may have no round.
+fn rounds_csv(rounds: &[RoundRow]) -> io::Result<CsvTable> {
+    let mut table = CsvTable::new(
+        "Course of the computation: a row per round",
+        About::Course,
+        &[
+            Column::whole("round", "round, from 1"),
+            Column::number("objective", "objective; if rounded, up to a constant"),
+            Column::number("left", "by how much the objective may still fall"),
+            Column::number("residual", "how far from the optimum, relative"),
+            Column::number("primal_residual", "of ADMM"),
+            Column::number("dual_residual", "of ADMM"),
+            Column::number("penalty", "of ADMM"),
+            Column::number("metric_norm", "of ADMM"),
+            Column::number("dual_norm", "of ADMM"),
+            Column::number("seconds", "duration of the round").unit("s"),
+        ],
+    )?;
     for row in rounds {
-        table.serialize(RoundEntry::new(row))?;
+        table.entry(RoundEntry::new(row))?;
     }
-    table.into_inner().map_err(io::Error::other)
+    Ok(table)
+}
+
+/// The name of a row of W.
+fn name_of_row() -> Column {
+    Column::text("name", "feature, feature=level or feature=missing")
 }
 
 /// W: a row a feature, by its name, and the columns w1 to wm.
-fn metric_csv(model: &Model, metric: &Array2<f64>) -> io::Result<Vec<u8>> {
-    let mut table = csv::Writer::from_writer(Vec::new());
-    let columns = (1..=metric.ncols()).map(|column| format!("w{column}"));
-    table.write_record(std::iter::once("name".to_owned()).chain(columns))?;
+fn metric_csv((model, metric): (&Model, &Array2<f64>), job: &Job) -> io::Result<CsvTable> {
+    let mut columns = vec![name_of_row()];
+    let weights = (1..=metric.ncols()).map(|at| {
+        let description = "weight of the standardised feature in this coordinate";
+        Column::number(format!("w{at}"), description)
+    });
+    columns.extend(weights);
+    let mut table = CsvTable::new(
+        "Metric W: a row per feature",
+        About::Cohort(&job.cohort),
+        &columns,
+    )?;
     for (feature, row) in model.features.iter().zip(metric.rows()) {
         let values = row.into_iter().map(f64::to_string);
-        table.write_record(std::iter::once(feature.name.clone()).chain(values))?;
+        table.row(std::iter::once(feature.name.clone()).chain(values))?;
     }
-    table.into_inner().map_err(io::Error::other)
+    Ok(table)
 }
 
-fn features_csv(model: &Model, job: &Job) -> io::Result<Vec<u8>> {
-    let mut table = csv::Writer::from_writer(Vec::new());
-    table.write_record([
-        "row",
-        "name",
-        "norm",
-        "selected",
-        "mean",
-        "scale",
-        "missing_share",
-    ])?;
+fn features_csv(model: &Model, job: &Job) -> io::Result<CsvTable> {
+    let own = "in the unit of the feature; of a level a share";
+    let mut table = CsvTable::new(
+        "Rows of the metric",
+        About::Cohort(&job.cohort),
+        &[
+            Column::whole("row", "row of W, from 0"),
+            name_of_row(),
+            Column::number("norm", "length of the row of W; 0 has no weight"),
+            Column::truth("selected", "whether it has weight"),
+            Column::number("mean", format!("mean of all patients, {own}")),
+            Column::number("scale", format!("standard deviation, {own}")),
+            Column::number("missing_share", "share of patients without a value"),
+        ],
+    )?;
     for (row, (feature, norm)) in model.features.iter().zip(norms(model)).enumerate() {
         let (mean, scale) = standardised(feature, job);
-        table.write_record([
+        table.row([
             row.to_string(),
             feature.name.clone(),
             norm.to_string(),
@@ -171,7 +187,7 @@ fn features_csv(model: &Model, job: &Job) -> io::Result<Vec<u8>> {
             feature.missing_share.to_string(),
         ])?;
     }
-    table.into_inner().map_err(io::Error::other)
+    Ok(table)
 }
 
 #[cfg(test)]
@@ -187,8 +203,12 @@ mod tests {
         let mut usual = csv::Writer::from_writer(Vec::new());
         usual.serialize(RoundEntry::new(&row)).unwrap();
         let usual = usual.into_inner().unwrap();
-        assert_eq!(rounds_csv(&[row]).unwrap(), usual);
+        let rows = |rounds: &[RoundRow]| {
+            let [(_, rows), _] = rounds_csv(rounds).unwrap().parts("rounds.csv").unwrap();
+            rows
+        };
+        assert_eq!(rows(&[row]), usual);
         let first = usual.split_inclusive(|byte| *byte == b'\n').next();
-        assert_eq!(rounds_csv(&[]).unwrap(), first.unwrap());
+        assert_eq!(rows(&[]), first.unwrap());
     }
 }
