@@ -47,14 +47,20 @@ bench:
 	deploy/setup/packages.sh build
 	$(CARGO) bench --locked --workspace
 
-## make book      all pages as one book with search, in target/book/html
-book:
+## make book      all pages as one book with search, in target/book/html; the notebooks are run for it
+book: build
+	deploy/setup/packages.sh test
 	mkdir -p $(BOOK)/src
 	git ls-files '*.md' 'book/*' 'deploy/*.toml' 'deploy/*.service' 'deploy/*.sql' 'deploy/compose/*' \
-	    'deploy/python/notebooks/*' 'deploy/python/src/*.py' \
+	    'deploy/python/notebooks/*' 'deploy/python/src/*' 'tests/reference/vignette/*' \
 	    | xargs cp --parents --target-directory=$(BOOK)/src
 	cp book/book.toml $(BOOK)
 	cp book/SUMMARY.md $(BOOK)/src
+	[ -e $(BOOK)/python/whole ] || { python3 -m venv --clear $(BOOK)/python && $(BOOK)/python/bin/pip install --quiet \
+	    --only-binary :all: --requirement deploy/python/tests/requirements.txt && touch $(BOOK)/python/whole; }
+	KINDRED_PROGRAMS=$(dir $(abspath $(COORDINATOR))) PYTHONPATH=$(abspath $(BOOK))/src/deploy/python/src \
+	    $(BOOK)/python/bin/python -m nbconvert --execute --to markdown $(BOOK)/src/deploy/python/notebooks/*.ipynb
+	sed -i '/notebooks/s/\.ipynb)/.md)/g' $(BOOK)/src/SUMMARY.md $(BOOK)/src/deploy/python/README.md
 	[ -x $(BOOK)/bin/mdbook ] || $(CARGO) install mdbook --version $(MDBOOK) --locked \
 	    --no-default-features --features search --root $(BOOK)
 	$(BOOK)/bin/mdbook build $(BOOK)
