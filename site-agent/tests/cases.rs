@@ -442,7 +442,7 @@ fn a_forest_compares_by_its_proximity_and_survival_is_drawn() {
     ] {
         assert!(shown.contains(said), "{said}");
     }
-    assert_eq!(shown.matches("<svg").count(), 1);
+    assert_eq!(shown.matches("<svg role").count(), 1);
     let lines = table(&csv);
     assert_eq!(lines.len(), 8);
     assert_eq!(

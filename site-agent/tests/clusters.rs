@@ -162,7 +162,7 @@ fn survival_by_group_is_drawn_and_tested_and_the_files_are_their_owners() {
             && page.contains("What distinguishes each cluster")
             && page.contains("Second")
     );
-    assert_eq!(page.matches("<svg").count(), 5);
+    assert_eq!(page.matches("<svg role").count(), 5);
 }
 
 #[test]

@@ -183,7 +183,7 @@ fn every_kernel_of_a_forest_predicts_or_says_why_not() {
             "{kernel}"
         );
         let page = fs::read_to_string(Path::new(&folder).join("predict.html")).unwrap();
-        assert!(page.contains("Predicted and observed") && page.matches("<svg").count() == 1);
+        assert!(page.contains("Predicted and observed") && page.matches("<svg role").count() == 1);
         assert!(page.contains("New patient") && !page.contains(" at about "));
         // A chance by each time, within its interval, that rises with time.
         for one in new(&answer).as_array().unwrap() {

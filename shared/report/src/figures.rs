@@ -1,6 +1,7 @@
 //! What all figures share: width, text and colours, and a key below the drawing, so that it never covers a curve. They are SVG text.
 
-use plotters::coord::Shift;
+use plotters::coord::{CoordTranslate, Shift};
+use plotters::element::Polygon;
 use plotters::prelude::*;
 
 /// A figure could not be drawn.
@@ -45,6 +46,75 @@ pub(crate) enum Mark {
     Line,
     Dot,
     Ring,
+    /// Of a group that has a shape of its own, as well as a colour.
+    Shaped(Shape),
+    /// The one patient that a map is about.
+    Target,
+}
+
+/// The shape of a point: colour alone says nothing to whoever cannot see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Disc,
+    Triangle,
+    Square,
+    Diamond,
+    Cross,
+}
+
+impl Shape {
+    /// That of groups, one after the other.
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Disc,
+        Self::Triangle,
+        Self::Square,
+        Self::Diamond,
+        Self::Cross,
+    ];
+
+    /// Its corners around the middle, for so large a radius; none of a disc.
+    fn corners(self, radius: i32) -> Vec<(i32, i32)> {
+        let (one, half) = (radius, radius / 2);
+        match self {
+            Self::Disc => Vec::new(),
+            Self::Triangle => vec![(0, -one), (one, one), (-one, one)],
+            Self::Square => vec![(-one, -one), (one, -one), (one, one), (-one, one)],
+            Self::Diamond => vec![
+                (0, -one - half),
+                (one + half, 0),
+                (0, one + half),
+                (-one - half, 0),
+            ],
+            Self::Cross => {
+                let (near, far) = (half.max(1), one + half);
+                let quarter = [(near, near), (far, near), (far, -near)];
+                let opposite = quarter.map(|(x, y)| (-x, -y));
+                let turned = |corners: [(i32, i32); 3]| corners.map(|(x, y)| (y, -x));
+                [quarter, turned(quarter), opposite, turned(opposite)].concat()
+            }
+        }
+    }
+
+    /// Draws it.
+    pub(crate) fn draw<'s, C: CoordTranslate>(
+        self,
+        on: &DrawingArea<SVGBackend<'s>, C>,
+        at: C::From,
+        radius: i32,
+        style: ShapeStyle,
+    ) -> Result<(), FigureError>
+    where
+        C::From: Clone,
+    {
+        match self {
+            Self::Disc => on.draw(&(EmptyElement::at(at) + Circle::new((0, 0), radius, style))),
+            Self::Triangle | Self::Square | Self::Diamond | Self::Cross => {
+                let corners = self.corners(radius);
+                on.draw(&(EmptyElement::at(at) + Polygon::new(corners, style)))
+            }
+        }
+        .map_err(fault)
+    }
 }
 
 /// An entry of a key.
@@ -103,15 +173,35 @@ fn draw_entry(
     let middle = line + LINE / 2;
     let (colour, centre) = (entry.colour, (left + 9, middle));
     match entry.mark {
-        Mark::Line => area.draw(&PathElement::new(
-            vec![(left, middle), (left + 18, middle)],
-            colour.stroke_width(2),
-        )),
-        Mark::Dot => area.draw(&Circle::new(centre, 5, colour.filled())),
-        Mark::Ring => area.draw(&Circle::new(centre, 5, colour.stroke_width(2))),
+        Mark::Line => area
+            .draw(&PathElement::new(
+                vec![(left, middle), (left + 18, middle)],
+                colour.stroke_width(2),
+            ))
+            .map_err(fault)?,
+        Mark::Dot => Shape::Disc.draw(area, centre, 5, colour.filled())?,
+        Mark::Ring => Shape::Disc.draw(area, centre, 5, colour.stroke_width(2))?,
+        Mark::Shaped(shape) => shape.draw(area, centre, 4, colour.filled())?,
+        Mark::Target => target(area, centre)?,
     }
-    .map_err(fault)?;
     write(area, entry.name, (left + MARK, line + 2))
+}
+
+/// A ring with a cross through it.
+pub(crate) fn target<C: CoordTranslate>(
+    on: &DrawingArea<SVGBackend<'_>, C>,
+    at: C::From,
+) -> Result<(), FigureError>
+where
+    C::From: Clone,
+{
+    Shape::Disc.draw(on, at.clone(), 7, BLACK.stroke_width(2))?;
+    for ends in [[(-9, 0), (9, 0)], [(0, -9), (0, 9)]] {
+        let line = PathElement::new(ends.to_vec(), BLACK.stroke_width(2));
+        on.draw(&(EmptyElement::at(at.clone()) + line))
+            .map_err(fault)?;
+    }
+    Ok(())
 }
 
 /// Writes text from a place on, cut where the drawing ends.

@@ -149,7 +149,7 @@ impl Panel<'_> {
         for (_, colour, points, mark) in series {
             let line = match mark {
                 Mark::Line => points.as_slice(),
-                Mark::Dot | Mark::Ring => &[],
+                Mark::Dot | Mark::Ring | Mark::Shaped(_) | Mark::Target => &[],
             };
             let dots = if *colour == GREY {
                 &[]

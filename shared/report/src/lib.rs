@@ -42,10 +42,10 @@ pub use love::{LovePoint, love};
 pub use method::{Answer, Said, group_name, shared_curves};
 pub use npy::npy;
 pub use outcome::sentence as outcome_sentence;
-pub use page::{Part, Shares, Table, sheet};
+pub use page::{Part, STYLE, Shares, Table, answer, part, sheet};
 pub use plots::against;
 pub use saying::{SayError, remark, say, with_causes};
-pub use scatter::{scatter_by_group, scatter_by_value};
+pub use scatter::{OnMap, scatter_by_group, scatter_by_value};
 /// A table that cannot be written as JSON.
 pub use serde_json::Error as JsonError;
 pub use studies::{studies_json, studies_table, study_json, study_text};
@@ -53,7 +53,9 @@ pub use survival::{Known, SurvivalCurve, SurvivalPoint, survival};
 pub use watching::Watching;
 pub use words::{moment, root_error};
 
+use maud::{Markup, html};
 use protocol::job::Job;
+use protocol::method::Model;
 use protocol::result::RunResult;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -87,6 +89,31 @@ pub struct LocalFigure {
 pub fn said(result: &RunResult, of: AskedAbout<'_>) -> Option<Said> {
     let job = Job::parse_for_one(&result.job).ok()?;
     method::said(result, &job, of)
+}
+
+/// What a run found, as the first chapters of its report; none where its job cannot be read.
+///
+/// # Errors
+/// [`FigureError`].
+pub fn found(result: &RunResult) -> Result<Option<Markup>, FigureError> {
+    let Ok(job) = Job::parse_for_one(&result.job) else {
+        return Ok(None);
+    };
+    let glance = method::chapters(result, &job)?.glance;
+    Ok(Some(html! { (method::answer(result, &job)) (glance) }))
+}
+
+/// What a run found about these patients; none of a run that was not about patients.
+///
+/// # Errors
+/// [`FigureError`].
+pub fn alike(result: &RunResult, of: AskedAbout<'_>) -> Result<Option<Markup>, FigureError> {
+    let (Some(Model::Neighbours(model)), Ok(job)) =
+        (&result.model, Job::parse_for_one(&result.job))
+    else {
+        return Ok(None);
+    };
+    method::of_patients(result, &job, model, of).map(Some)
 }
 
 /// Writes `result.json`, `report.html` and the files of the run's method into `folder`, which must exist.

@@ -10,7 +10,7 @@ use protocol::job::Job;
 use protocol::result::RunResult;
 
 /// Colours by the reader's scheme; tables that become cards where a screen is narrow; ink and no job where it is printed.
-const STYLE: &str = include_str!("page.css");
+pub const STYLE: &str = include_str!("page.css");
 /// Parts from which on a page has a list of contents.
 const LISTED_MIN: usize = 4;
 
@@ -144,31 +144,40 @@ pub enum Part {
     Figure(LocalFigure),
 }
 
-/// A page of an answer about a site's own patients, which stays there: the sentences of the answer, then its parts. Bars are
-/// drawn in proportion to the longest, which is at least `1`.
+/// A part as a page shows it. Bars are drawn in proportion to the longest, which is at least `1`.
 #[must_use]
-pub fn sheet(title: &str, answer: &[String], parts: &[Part]) -> String {
+pub fn part(of: &Part) -> Markup {
     let bar = |(label, length, value): &(String, f64, String)| Bar {
         label: label.clone(),
         length: *length,
         value: value.clone(),
         flag: None,
     };
-    let drawn = |part: &Part| match part {
+    match of {
         Part::Table(table) => tables::listed(table),
         Part::Shares(one) => {
             let bars: Vec<Bar> = one.bars.iter().map(bar).collect();
             tables::shares(one.title, &bars, &one.caption)
         }
         Part::Figure(of) => tables::figure(of.title, &of.svg, of.caption),
-    };
-    let answer = html! {
+    }
+}
+
+/// The answer with which a page begins: its sentences, the first in larger letters.
+#[must_use]
+pub fn answer(sentences: &[String]) -> Markup {
+    html! {
         section.answer aria-label="The answer" {
-            @for (place, sentence) in answer.iter().enumerate() {
+            @for (place, sentence) in sentences.iter().enumerate() {
                 p class=[(place == 0).then_some("lead")] { (sentence) }
             }
         }
-    };
-    let parts = html! { @for part in parts { (drawn(part)) } };
-    whole(title, &Markup::default(), &answer, parts)
+    }
+}
+
+/// A page of an answer about a site's own patients, which stays there: the sentences of the answer, then its parts.
+#[must_use]
+pub fn sheet(title: &str, sentences: &[String], parts: &[Part]) -> String {
+    let parts = html! { @for of in parts { (part(of)) } };
+    whole(title, &Markup::default(), &answer(sentences), parts)
 }

@@ -1,14 +1,26 @@
 //! Patients in a plane, by group or by value: a figure that stays at its site.
 
 use crate::figures::{
-    Area, EDGE, Entry, FONT, FigureError, GREY, INK, Mark, PALETTE, drawing, extent, fault,
+    Area, EDGE, Entry, FONT, FigureError, GREY, INK, Mark, PALETTE, Shape, drawing, extent, fault,
+    target,
 };
 use plotters::prelude::*;
 
 /// Height without the key, in pixels.
 const HEIGHT: i32 = 340;
 
-/// Points in the colour of their group; `groups` has one code into `names` a point.
+/// A patient on a map, and those similar to it.
+#[derive(Debug, Clone, Copy)]
+pub struct OnMap<'p> {
+    /// Where it is.
+    pub place: [f64; 2],
+    /// What the key calls it.
+    pub name: &'p str,
+    /// Where the similar are.
+    pub similar: &'p [[f64; 2]],
+}
+
+/// Points in the colour and shape of their group; `groups` has one code into `names` per point. One patient may be marked among them.
 ///
 /// # Errors
 /// [`FigureError`].
@@ -16,31 +28,31 @@ pub fn scatter_by_group(
     points: &[[f64; 2]],
     groups: &[u32],
     names: &[String],
+    marked: Option<&OnMap<'_>>,
 ) -> Result<String, FigureError> {
     let colour = |code: usize| PALETTE[code % PALETTE.len()];
+    let shape = |code: usize| Shape::ALL[code % Shape::ALL.len()];
     let entries = names.iter().enumerate().map(|(code, name)| Entry {
         name,
         colour: colour(code),
-        mark: Mark::Dot,
+        mark: Mark::Shaped(shape(code)),
     });
-    let key: Vec<Entry<'_>> = entries.collect();
+    let key: Vec<Entry<'_>> = entries.chain(key_of(marked)).collect();
     drawing(HEIGHT, &key, |area| {
-        let mut chart = plane(area, points)?;
+        let chart = plane(area, points, marked)?;
         for code in 0..names.len() {
-            let of_code = |group: u32| group as usize == code;
             let members = points.iter().zip(groups);
-            let members = members.filter(|(_, group)| of_code(**group));
-            chart
-                .draw_series(members.map(|(point, _)| {
-                    Circle::new((point[0], point[1]), 3, colour(code).mix(0.7).filled())
-                }))
-                .map_err(fault)?;
+            let members = members.filter(|(_, group)| **group as usize == code);
+            let style = colour(code).mix(0.7).filled();
+            for (point, _) in members {
+                shape(code).draw(chart.plotting_area(), (point[0], point[1]), 3, style)?;
+            }
         }
-        Ok(())
+        mark(&chart, marked)
     })
 }
 
-/// Points from light, the lowest of `values`, to dark, the highest; one value a point.
+/// Points from light, the lowest of `values`, to dark, the highest; one value a point. One patient may be marked among them.
 ///
 /// # Errors
 /// [`FigureError`].
@@ -48,25 +60,54 @@ pub fn scatter_by_value(
     points: &[[f64; 2]],
     values: &[f64],
     name: &str,
+    marked: Option<&OnMap<'_>>,
 ) -> Result<String, FigureError> {
     let (low, high) = extent(values.iter().copied()).unwrap_or((0.0, 1.0));
     let spread = (high - low).max(f64::MIN_POSITIVE);
     let name = format!("{name}: light low, dark high");
-    let key = Entry {
+    let entry = Entry {
         name: &name,
         colour: INK,
         mark: Mark::Dot,
     };
-    drawing(HEIGHT, &[key], |area| {
-        let mut chart = plane(area, points)?;
+    let key: Vec<Entry<'_>> = std::iter::once(entry).chain(key_of(marked)).collect();
+    drawing(HEIGHT, &key, |area| {
+        let mut chart = plane(area, points, marked)?;
         chart
             .draw_series(points.iter().zip(values).map(|(point, value)| {
                 let share = 0.15 + 0.85 * (value - low) / spread;
                 Circle::new((point[0], point[1]), 3, INK.mix(share).filled())
             }))
             .map_err(fault)?;
-        Ok(())
+        mark(&chart, marked)
     })
+}
+
+fn key_of<'p>(marked: Option<&OnMap<'p>>) -> impl Iterator<Item = Entry<'p>> {
+    let entry = |name, mark| Entry {
+        name,
+        colour: BLACK,
+        mark,
+    };
+    let both = marked.map(|one| {
+        [
+            entry(one.name, Mark::Target),
+            entry("the similar", Mark::Ring),
+        ]
+    });
+    both.into_iter().flatten()
+}
+
+/// Rings the similar, and shows the patient above all others.
+fn mark(chart: &Plane<'_, '_>, marked: Option<&OnMap<'_>>) -> Result<(), FigureError> {
+    let Some(marked) = marked else {
+        return Ok(());
+    };
+    let area = chart.plotting_area();
+    for [x, y] in marked.similar {
+        Shape::Disc.draw(area, (*x, *y), 6, BLACK.stroke_width(1))?;
+    }
+    target(area, (marked.place[0], marked.place[1]))
 }
 
 type Plane<'a, 's> = ChartContext<
@@ -75,9 +116,14 @@ type Plane<'a, 's> = ChartContext<
     Cartesian2d<plotters::coord::types::RangedCoordf64, plotters::coord::types::RangedCoordf64>,
 >;
 
-fn plane<'a, 's>(area: &'a Area<'s>, points: &[[f64; 2]]) -> Result<Plane<'a, 's>, FigureError> {
+fn plane<'a, 's>(
+    area: &'a Area<'s>,
+    points: &[[f64; 2]],
+    marked: Option<&OnMap<'_>>,
+) -> Result<Plane<'a, 's>, FigureError> {
     let range = |axis: usize| {
-        let (low, high) = extent(points.iter().map(|point| point[axis])).unwrap_or((0.0, 0.0));
+        let all = points.iter().chain(marked.map(|one| &one.place));
+        let (low, high) = extent(all.map(|point| point[axis])).unwrap_or((0.0, 0.0));
         let margin = ((high - low) * 0.05).max(1e-6);
         low - margin..high + margin
     };

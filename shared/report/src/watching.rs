@@ -27,6 +27,12 @@ pub struct Watching {
 }
 
 impl Watching {
+    /// Shows nothing, because nobody waits at a terminal.
+    #[must_use]
+    pub fn hidden() -> Self {
+        Self::by(Some(ProgressBar::hidden()))
+    }
+
     /// Begins to show, on standard error.
     #[must_use]
     pub fn new() -> Self {
@@ -38,6 +44,10 @@ impl Watching {
             bar.enable_steady_tick(Duration::from_millis(120));
             bar
         });
+        Self::by(bar)
+    }
+
+    fn by(bar: Option<ProgressBar>) -> Self {
         Self {
             bar,
             phase: String::new(),

@@ -59,7 +59,7 @@ impl Reported for Model {
         Ok(Chapters {
             glance: html! {
                 @for outcome in 0..settings.outcomes.len() { (of_outcome(settings, table, outcome)) }
-                (how(settings, table))
+                (how(result, settings, table))
             },
             features: Markup::default(),
             sites: tables::sites(result),
@@ -114,7 +114,7 @@ fn answer(result: &RunResult, study: &Study, table: &Table) -> Markup {
         .collect();
     html! {
         p.lead {
-            (patients) " patients of " (result.sites_that_took_part()) " hospitals, by " (listed(&labels))
+            (patients) " patients of " (hospitals_in_words(result)) ", by " (listed(&labels))
             ". The study " (study.name.as_str()) " runs until " (study.until) "."
             @if table.left_out > 0 {
                 " Up to " (table.left_out) " more patients are in no run of the study: too few over all hospitals have their outcomes "
@@ -275,14 +275,25 @@ fn feature_rows(
         .collect()
 }
 
+fn hospitals_in_words(result: &RunResult) -> String {
+    match result.sites_that_took_part() {
+        1 => "1 hospital".to_owned(),
+        hospitals => format!("{hospitals} hospitals"),
+    }
+}
+
 /// How to read it.
-fn how(settings: &CardSettings, table: &Table) -> Markup {
+fn how(result: &RunResult, settings: &CardSettings, table: &Table) -> Markup {
     let counted = settings.features.iter().zip(&table.steps);
     let in_steps = counted.filter(|(feature, step)| levels(&feature.kind).is_some() && **step != 1);
     let in_steps: Vec<String> = in_steps.map(|(feature, _)| feature.label.clone()).collect();
     html! {
         p.note {
-            "Each number is a sum over all hospitals. A count below " (PUBLISHED_PATIENTS)
+            @match result.sites_that_took_part() {
+                1 => "Each number is of this hospital alone, rounded as in the card of a study.",
+                _ => "Each number is a sum over all hospitals.",
+            }
+            " A count below " (PUBLISHED_PATIENTS)
             " is shown as such, and patients without a value are rounded up to tens. "
             @if !in_steps.is_empty() {
                 "So that no such count can be derived from the others, the counts of " (listed(&in_steps))

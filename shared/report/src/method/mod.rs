@@ -18,6 +18,7 @@ pub use cluster::answer::group_name;
 pub(crate) use cluster::answer::{Row, rows};
 pub use cluster::curves::shared_curves;
 use maud::{Markup, html};
+pub(crate) use neighbours::of_patients;
 use protocol::job::Job;
 use protocol::method::{self, Method, Model};
 use protocol::result::RunResult;

@@ -77,6 +77,20 @@ impl Reported for Model {
     }
 }
 
+/// What a run found about these patients, as chapters of another page.
+///
+/// # Errors
+/// [`FigureError`].
+pub(crate) fn of_patients(
+    result: &RunResult,
+    job: &Job,
+    model: &Model,
+    of: AskedAbout<'_>,
+) -> Result<Markup, FigureError> {
+    let answer = answer(result, job, model, of);
+    Ok(html! { (sentences(&answer)) (picture(&answer)?) (profiles(&answer)) })
+}
+
 /// The answer, of these patients.
 fn answer(result: &RunResult, job: &Job, model: &Model, of: AskedAbout<'_>) -> AlikeElsewhere {
     let sites = result.sites_that_took_part();
@@ -116,12 +130,23 @@ fn profiles(answer: &AlikeElsewhere) -> Markup {
     html! {
         @for (patient, rows) in answer.profiles() {
             @if !rows.is_empty() {
+                @let is_known = rows.iter().any(|[_, own, _]| !own.is_empty());
                 h2 { "Patients similar to patient " (patient) }
                 table {
-                    thead { tr { th scope="col" { "feature" } th scope="col" { "similar patients" } } }
+                    thead {
+                        tr {
+                            th scope="col" { "feature" }
+                            @if is_known { th scope="col" { "patient " (patient) } }
+                            th scope="col" { "similar patients" }
+                        }
+                    }
                     tbody {
-                        @for [name, _, similar] in rows {
-                            tr { td data-label="feature" { (name) } td data-label="similar patients" { (similar) } }
+                        @for [name, own, similar] in rows {
+                            tr {
+                                td data-label="feature" { (name) }
+                                @if is_known { td data-label="patient" { (own) } }
+                                td data-label="similar patients" { (similar) }
+                            }
                         }
                     }
                 }

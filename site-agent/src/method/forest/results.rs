@@ -233,17 +233,17 @@ fn scaling_svg(
         .collect();
     let svg = match results.outcome {
         Outcome::Classes { codes, levels } => {
-            report::scatter_by_group(&points, &codes.to_vec(), levels)
+            report::scatter_by_group(&points, &codes.to_vec(), levels, None)
         }
         Outcome::Numeric(values) => {
             let name = results.specification.label_with_unit();
-            report::scatter_by_value(&points, &values.to_vec(), &name)
+            report::scatter_by_value(&points, &values.to_vec(), &name, None)
         }
         Outcome::Survival { event, .. } => {
             let groups: Vec<u32> = event.iter().map(|seen| u32::from(*seen)).collect();
             let names = ["censored", "event"]
                 .map(|group| results.specification.group_label(group).to_owned());
-            report::scatter_by_group(&points, &groups, &names)
+            report::scatter_by_group(&points, &groups, &names, None)
         }
     };
     svg.map(String::into_bytes).map_err(io::Error::other)
