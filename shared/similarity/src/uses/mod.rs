@@ -5,6 +5,7 @@ pub mod clusters;
 pub mod curves;
 pub mod estimates;
 pub mod hidden;
+pub mod map;
 pub mod matching;
 pub mod microaggregation;
 pub mod nearest;
