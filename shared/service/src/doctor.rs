@@ -149,6 +149,23 @@ impl Checkup {
         }
     }
 
+    /// Standing, what was looked at, what was found and how to mend it, of each check.
+    pub fn rows(&self) -> impl Iterator<Item = [&str; 4]> {
+        let checks = self.checks.iter();
+        checks.map(|one| {
+            let mend = one.mend.unwrap_or_default();
+            [one.status.name(), &one.check, &one.found, mend]
+        })
+    }
+
+    /// How many passed, are to be mended, and were not looked at.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let [passed, problems, skipped] =
+            [Standing::Passed, Standing::Problem, Standing::Skipped].map(|one| self.count(one));
+        format!("{passed} passed, {problems} to mend, {skipped} skipped")
+    }
+
     /// Whether nothing must be mended.
     #[must_use]
     pub fn is_well(&self) -> bool {
@@ -176,20 +193,14 @@ impl fmt::Display for Checkup {
         let lengths = self.checks.iter().map(|check| check.check.chars().count());
         let width = lengths.max().unwrap_or_default();
         let indent = " ".repeat(width + 11);
-        for check in &self.checks {
-            let (standing, name) = (check.status.name(), &check.check);
-            let found = check.found.replace('\n', &format!("\n{indent}"));
+        for [standing, name, found, mend] in self.rows() {
+            let found = found.replace('\n', &format!("\n{indent}"));
             writeln!(formatter, "{standing:<7}  {name:<width$}  {found}")?;
-            if let Some(mend) = check.mend {
+            if !mend.is_empty() {
                 writeln!(formatter, "{indent}to mend: {mend}")?;
             }
         }
-        let [passed, problems, skipped] =
-            [Standing::Passed, Standing::Problem, Standing::Skipped].map(|one| self.count(one));
-        write!(
-            formatter,
-            "{passed} passed, {problems} to mend, {skipped} skipped"
-        )
+        formatter.write_str(&self.sentence())
     }
 }
 

@@ -188,6 +188,52 @@ pub fn list(folder: &Path, run: Option<&str>) -> Result<String, ChainError> {
     Ok(text)
 }
 
+/// What left in one run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OfRun {
+    /// The run; empty of what belongs to none.
+    pub run: String,
+    /// When the last message was about to be sent.
+    pub last: String,
+    /// Messages and bytes of each kind.
+    pub kinds: BTreeMap<String, (u64, u64)>,
+}
+
+/// What left in each run, the newest first, and where the journal ends; all entries are checked.
+///
+/// # Errors
+/// As [`verify`].
+pub fn by_run(folder: &Path) -> Result<(Vec<OfRun>, Head), ChainError> {
+    let mut runs: Vec<OfRun> = Vec::new();
+    let head = chain::read(&folder.join(FILE_NAME), None, |link: Link<Entry>| {
+        let entry = link.entry;
+        let known = runs.iter().rposition(|one| one.run == entry.run);
+        let place = known.unwrap_or_else(|| {
+            runs.push(OfRun {
+                run: entry.run,
+                last: String::new(),
+                kinds: BTreeMap::new(),
+            });
+            runs.len() - 1
+        });
+        let one = &mut runs[place];
+        one.last = entry.time;
+        let total = one.kinds.entry(entry.kind).or_default();
+        *total = (total.0 + 1, total.1 + entry.bytes);
+    })?;
+    runs.reverse();
+    Ok((runs, head))
+}
+
+impl OfRun {
+    /// Messages and bytes of all kinds.
+    #[must_use]
+    pub fn all(&self) -> (u64, u64) {
+        let totals = self.kinds.values();
+        totals.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
+    }
+}
+
 /// The exchanges and digests of what left in a run, by a journal that is checked.
 ///
 /// # Errors

@@ -23,6 +23,7 @@ use protocol::name::{NameError, OperatorName, RunId, SiteName};
 use protocol::progress::{Ending, Progress};
 use protocol::result::RunResult;
 use protocol::run::{Action, Event, Run};
+use protocol::study::Study;
 use report::{FolderError, PendingFolder, Replace, ReportError, Watching};
 use similarity::learn::unpsl::{LocalRound, LocalStatus};
 use similarity::numeric::seed::Seed;
@@ -104,37 +105,15 @@ pub fn run(arguments: &Local) -> Result<LocalRun, LocalError> {
     })?;
     let source = source_of(arguments)?;
     let out = PendingFolder::begin(&arguments.out, Replace::forced(arguments.force))?;
-    let cohort = source::read_cohort(&source, &job, &mut |_| ()).map_err(LocalError::Data)?;
-    let cohort = match (method::wants(&job), &job.study) {
-        (Wants::Judged, _) => {
-            let judged = Judged::of_site(&source).map_err(LocalError::Data)?;
-            cohort.with_judged(&judged).map_err(LocalError::Data)?
-        }
-        (Wants::Enrolled, Some(study)) => {
-            let enrolled = source::read_enrolled(&source, study, &mut |_| ());
-            cohort.with_enrolled(enrolled.map_err(LocalError::Data)?)
-        }
-        (Wants::Cohort | Wants::Enrolled, _) => cohort,
-    };
-    for remark in &cohort.remarks {
-        report::remark(format_args!("note: {remark}"));
-    }
-    let seed = arguments.seed.unwrap_or(job.seed);
-    let folder = out.path().join(PATIENTS);
-    // Nothing leaves, so that nothing needs to be kept small, or from anybody.
-    let (rules, secret) = (Rules::default(), Box::new(move |_: &[u8]| seed));
-    let job = job.alone(SiteName::new(SITE)?);
-    let computation = Computation::new(job.clone(), Seed(seed), cohort, folder, &rules, secret);
-    let computation = computation.map_err(unfit)?;
-    let counts = computation.counts().map_err(unfit)?;
-    let run = Run::new(fresh_id()?, job, seed, Warrant::default(), now());
-    let result = Conversation {
-        run: run.counted(counts),
-        computation,
-        watching: Watching::new(),
+    let result = Learning {
+        source: &source,
+        job,
+        seed: arguments.seed,
+        folder: out.path().join(PATIENTS),
         algorithm: arguments.algorithm,
+        watching: Watching::new(),
     }
-    .hold()?;
+    .learn()?;
     if matches!(result.ending, Ending::Failed(_)) {
         return Ok(LocalRun {
             result,
@@ -150,6 +129,85 @@ pub fn run(arguments: &Local) -> Result<LocalRun, LocalError> {
         result,
         folder: Some(out.finish()?),
     })
+}
+
+/// The card of a study, of this hospital's patients alone.
+///
+/// # Errors
+/// [`LocalError`]; a run that fails is an ending.
+pub fn card(source: &SourceConfig, study: &Study) -> Result<RunResult, LocalError> {
+    let job = Job::parse_for_one(&study.card()).map_err(|problems| LocalError::Job {
+        path: study.name.as_str().into(),
+        problems,
+    })?;
+    let unwritten = |source| LocalError::Unreadable {
+        path: std::env::temp_dir(),
+        source,
+    };
+    let folder = tempfile::tempdir().map_err(unwritten)?;
+    Learning {
+        source,
+        job,
+        seed: None,
+        folder: folder.path().join(PATIENTS),
+        algorithm: Algorithm::Rounds,
+        watching: Watching::hidden(),
+    }
+    .learn()
+}
+
+/// A job that is about to be run on one cohort.
+struct Learning<'l> {
+    source: &'l SourceConfig,
+    job: Job,
+    seed: Option<u64>,
+    /// Of patient-level results.
+    folder: PathBuf,
+    algorithm: Algorithm,
+    watching: Watching,
+}
+
+impl Learning<'_> {
+    fn learn(self) -> Result<RunResult, LocalError> {
+        let Self {
+            source,
+            job,
+            seed,
+            folder,
+            algorithm,
+            watching,
+        } = self;
+        let cohort = source::read_cohort(source, &job, &mut |_| ()).map_err(LocalError::Data)?;
+        let cohort = match (method::wants(&job), &job.study) {
+            (Wants::Judged, _) => {
+                let judged = Judged::of_site(source).map_err(LocalError::Data)?;
+                cohort.with_judged(&judged).map_err(LocalError::Data)?
+            }
+            (Wants::Enrolled, Some(study)) => {
+                let enrolled = source::read_enrolled(source, study, &mut |_| ());
+                cohort.with_enrolled(enrolled.map_err(LocalError::Data)?)
+            }
+            (Wants::Cohort | Wants::Enrolled, _) => cohort,
+        };
+        for remark in &cohort.remarks {
+            report::remark(format_args!("note: {remark}"));
+        }
+        let seed = seed.unwrap_or(job.seed);
+        // Nothing leaves, so that nothing needs to be kept small, or from anybody.
+        let (rules, secret) = (Rules::default(), Box::new(move |_: &[u8]| seed));
+        let job = job.alone(SiteName::new(SITE)?);
+        let computation = Computation::new(job.clone(), Seed(seed), cohort, folder, &rules, secret);
+        let computation = computation.map_err(unfit)?;
+        let counts = computation.counts().map_err(unfit)?;
+        let run = Run::new(fresh_id()?, job, seed, Warrant::default(), now());
+        Conversation {
+            run: run.counted(counts),
+            computation,
+            watching,
+            algorithm,
+        }
+        .hold()
+    }
 }
 
 /// An identity that no other run has.

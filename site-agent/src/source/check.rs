@@ -123,6 +123,32 @@ impl DataCheck {
         self.problems.problems().is_empty()
     }
 
+    /// Rows, patients and who is excluded, in a sentence.
+    #[must_use]
+    pub fn counts(&self) -> String {
+        format!(
+            "{} rows: {} patients, {} excluded for want of an outcome or a value",
+            self.rows, self.patients, self.left_out
+        )
+    }
+
+    /// Column, kind, missing values, and range or levels, of each column.
+    #[must_use]
+    pub fn table(&self) -> Vec<[String; 4]> {
+        let row = |line: &Line| {
+            #[allow(clippy::cast_precision_loss)] // for a percentage
+            let share = 100.0 * line.missing as f64 / (self.patients.max(1) as f64);
+            let missing = format!("{} ({share:.1} %)", line.missing);
+            [
+                line.column.clone(),
+                line.kind.to_owned(),
+                missing,
+                line.content.clone(),
+            ]
+        };
+        self.lines.iter().map(row).collect()
+    }
+
     /// True where any row could be read.
     #[must_use]
     pub fn was_read(&self) -> bool {
@@ -266,46 +292,24 @@ fn outcome_kind(kind: &OutcomeKind) -> &'static str {
 
 impl fmt::Display for DataCheck {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            rows,
-            patients,
-            left_out,
-            ..
-        } = self;
-        if *rows == 0 && !self.fits() {
+        if self.rows == 0 && !self.fits() {
             return writeln!(formatter, "No row was read:\n{}", self.problems);
         }
-        writeln!(
-            formatter,
-            "{rows} rows: {patients} patients, {left_out} excluded for want of an outcome or a value"
-        )?;
-        let width = |text: fn(&Line) -> usize, head: &str| {
-            self.lines
-                .iter()
-                .map(text)
-                .max()
-                .unwrap_or(0)
-                .max(head.len())
+        writeln!(formatter, "{}", self.counts())?;
+        let table = self.table();
+        let width = |place: usize, head: &str| {
+            let cells = table.iter().map(|row| row[place].chars().count());
+            cells.max().unwrap_or(0).max(head.len())
         };
-        let names = width(|line| line.column.chars().count(), "column");
-        let kinds = width(|line| line.kind.len(), "kind");
-        if !self.lines.is_empty() {
+        let (names, kinds) = (width(0, "column"), width(1, "kind"));
+        if !table.is_empty() {
             writeln!(
                 formatter,
                 "\n{:names$}  {:kinds$}  {:>14}  range or levels",
                 "column", "kind", "missing"
             )?;
         }
-        for line in &self.lines {
-            #[allow(clippy::cast_precision_loss)] // for a percentage
-            let share = 100.0 * line.missing as f64 / (self.patients.max(1) as f64);
-            let missing = format!("{} ({share:.1} %)", line.missing);
-            let Line {
-                column,
-                kind,
-                content,
-                ..
-            } = line;
+        for [column, kind, missing, content] in &table {
             writeln!(
                 formatter,
                 "{column:names$}  {kind:kinds$}  {missing:>14}  {content}"

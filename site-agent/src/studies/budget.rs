@@ -73,6 +73,33 @@ impl Budget {
 }
 
 impl Budget {
+    /// Limit, allowed, used and left, of each limit.
+    #[must_use]
+    pub fn rows(&self) -> Vec<[String; 4]> {
+        let row = |line: &Line| {
+            let [allowed, used, left] =
+                [line.allowed, line.used, line.left].map(|one| one.to_string());
+            [line.limit.to_owned(), allowed, used, left]
+        };
+        self.limits.iter().map(row).collect()
+    }
+
+    /// What is left of the limit of this name.
+    #[must_use]
+    pub fn left(&self, limit: &str) -> Option<u64> {
+        let mut lines = self.limits.iter();
+        lines.find(|line| line.limit == limit).map(|line| line.left)
+    }
+
+    /// How outcomes in groups are hidden, and how that adds up.
+    #[must_use]
+    pub fn outcome_epsilon(&self) -> String {
+        let Epsilon { each, used, most } = self.outcome_epsilon;
+        format!(
+            "outcome_epsilon is {each} for each metric that makes groups, and each outcome. It adds up: {used} used, {most} at most."
+        )
+    }
+
     /// Where the study stands and what is left of it, on a line.
     #[must_use]
     pub fn line(&self) -> String {
@@ -94,19 +121,9 @@ impl fmt::Display for Budget {
             "  {:<18}{:>10}{:>10}{:>10}",
             "LIMIT", "ALLOWED", "USED", "LEFT"
         )?;
-        for Line {
-            limit,
-            allowed,
-            used,
-            left,
-        } in &self.limits
-        {
+        for [limit, allowed, used, left] in self.rows() {
             write!(out, "\n  {limit:<18}{allowed:>10}{used:>10}{left:>10}")?;
         }
-        let Epsilon { each, used, most } = self.outcome_epsilon;
-        write!(
-            out,
-            "\n  outcome_epsilon is {each} for each metric that makes groups, and each outcome. It adds up: {used} used, {most} at most."
-        )
+        write!(out, "\n  {}", self.outcome_epsilon())
     }
 }
