@@ -61,6 +61,8 @@ pub enum Command {
     /// List and verify what has left the site
     #[command(subcommand)]
     Journal(Journal),
+    /// Show pages for people in a browser: similar patients, studies, and what left
+    Pages(Serve),
     /// Write synthetic patients of several sites, to try Kindred without data
     Synthesise(Synthesise),
 }
@@ -106,7 +108,7 @@ pub enum Algorithm {
 }
 
 /// What a run left, and the patients.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(group = clap::ArgGroup::new("cohort").required(true))]
 pub struct Patients {
     /// The run: its name at this site, or the folder that `local` wrote

@@ -5,6 +5,7 @@ use crate::cases::CasesError;
 use crate::config::{ConfigError, DialError};
 use crate::enrolment::EnrolmentError;
 use crate::init::InitError;
+use crate::pages::PagesError;
 use crate::run::audit::AuditError;
 use crate::run::driver::AgentError;
 use crate::run::local::LocalError;
@@ -113,6 +114,16 @@ impl Exits for EnrolmentError {
             | Self::Password(_)
             | Self::Config(_)
             | Self::Dial(_) => Exit::Usage,
+        }
+    }
+}
+
+impl Exits for PagesError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Config(_) | Self::Secret(_) | Self::Short { .. } => Exit::Usage,
+            Self::Listen { .. } => Exit::Connection,
+            Self::System(_) => Exit::Failed,
         }
     }
 }

@@ -10,6 +10,7 @@ pub mod exit;
 pub mod explain;
 pub mod init;
 pub mod method;
+pub mod pages;
 pub mod patients;
 pub mod run;
 pub mod source;

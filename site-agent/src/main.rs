@@ -18,6 +18,7 @@ use site_agent::cli::{
 use site_agent::config::SiteConfig;
 use site_agent::exit::{Ended, Exit, UsageError};
 use site_agent::explain::{Explanation, NOTHING_LOWERED};
+use site_agent::pages::Pages;
 use site_agent::run::driver::Seen;
 use site_agent::run::{answers, audit};
 use site_agent::run::{driver, local};
@@ -38,7 +39,7 @@ const NOTHING_LEFT: &str = "nothing has left this site yet";
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let format = match &cli.command {
-        Command::Serve(serve) => serve.log_format,
+        Command::Serve(serve) | Command::Pages(serve) => serve.log_format,
         Command::Doctor(_)
         | Command::Enrol(_)
         | Command::Renew(_)
@@ -128,6 +129,7 @@ fn run(command: Command) -> Result<Exit, Ended> {
             verify_journal(arguments)?;
             Ok(Exit::Done)
         }
+        Command::Pages(arguments) => pages(&arguments),
         Command::Synthesise(arguments) => {
             for path in synthesise::synthesise(&arguments)? {
                 say(path.display())?;
@@ -351,11 +353,7 @@ fn serve(arguments: &Serve) -> Result<Exit, Ended> {
     let dial = config.dial()?;
     wire::private::folder(&config.folder)?;
     wire::private::check_key(&config.folder.join(KEY_NAME))?;
-    // What a panic says may hold a patient's value; its place does not.
-    std::panic::set_hook(Box::new(|panic| {
-        let place = panic.location().map(ToString::to_string);
-        tracing::error!(place, "a panic: a fault of Kindred");
-    }));
+    hush_panics();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -365,6 +363,33 @@ fn serve(arguments: &Serve) -> Result<Exit, Ended> {
     runtime.shutdown_background();
     served?;
     Ok(Exit::Done)
+}
+
+/// What a panic says may hold a patient's value; its place does not.
+fn hush_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string);
+        tracing::error!(place, "a panic: a fault of Kindred");
+    }));
+}
+
+/// Serves pages for people until a signal says stop.
+fn pages(arguments: &Serve) -> Result<Exit, Ended> {
+    hush_panics();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    let served = runtime.block_on(async {
+        let signals = Signals::listen(arguments.until_stdin_closes)?;
+        let pages = Pages::open(&arguments.config).await?;
+        say(pages.address())?;
+        pages.serve(signals).await?;
+        Ok(Exit::Done)
+    });
+    // A page that is being computed is not waited for.
+    runtime.shutdown_background();
+    served
 }
 
 /// Attends the coordinator until a signal says stop, and begins anew with the files as they are then when one says so.

@@ -11,4 +11,5 @@ pub mod programs;
 pub mod results;
 pub mod samples;
 pub mod studies;
+pub mod visitor;
 pub mod workspace;

@@ -328,6 +328,7 @@ impl fmt::Display for ToTry {
             formatter,
             "  kindred-site-agent similar --run {run} --patient {patient} {site}"
         )?;
+        writeln!(formatter, "  kindred-site-agent pages {site}")?;
         writeln!(
             formatter,
             "  kindred-coordinator job ask cluster --run {run} {operator}"

@@ -1,15 +1,17 @@
 //! What a run left at this site, and the site's patients of today as the run's job reads them.
 
 use super::CasesError;
-use super::record::{RECORD, Record, digest};
+use super::record::{Learned, PERSONAL, RECORD, Record, digest};
 use crate::cli;
 use crate::config::{SiteConfig, SourceConfig};
 use crate::source::{self, Patients};
 use protocol::job::Job;
+use protocol::name::RunId;
 use similarity::cohort::{Cohort, Column};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// A run's record and the site's present cohort.
 pub(super) struct Left {
@@ -142,4 +144,49 @@ pub(super) fn read_record(folder: &Path, file: &str) -> Result<Record, CasesErro
     };
     let bytes = fs::read(&path).map_err(|error| fault(error.to_string()))?;
     serde_json::from_slice(&bytes).map_err(|error| fault(error.to_string()))
+}
+
+/// A run of the site that has left something to compare by.
+pub(crate) struct LeftRun {
+    /// Its name.
+    pub(crate) run: RunId,
+    pub(crate) job: Job,
+    /// When it left it.
+    pub(crate) left: SystemTime,
+    /// Whether the site has adapted its metric.
+    pub(crate) has_personal: bool,
+    /// Whether it is a regression.
+    pub(crate) is_regression: bool,
+}
+
+/// All runs of the site that have left something to compare by, the newest first. What cannot be read is passed over: `similar` says why.
+pub(crate) fn all(config: &SiteConfig) -> Vec<LeftRun> {
+    let entries = fs::read_dir(runs(config)).into_iter().flatten();
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut all: Vec<LeftRun> = names.filter_map(|name| one(config, &name)).collect();
+    all.sort_by(|one, other| {
+        other
+            .left
+            .cmp(&one.left)
+            .then_with(|| one.run.as_str().cmp(other.run.as_str()))
+    });
+    all
+}
+
+/// One of them.
+pub(crate) fn one(config: &SiteConfig, name: &str) -> Option<LeftRun> {
+    let run = RunId::new(name).ok()?;
+    let folder = runs(config).join(run.as_str());
+    let left = fs::metadata(folder.join(RECORD)).ok()?.modified().ok()?;
+    let record = read_record(&folder, RECORD).ok()?;
+    Some(LeftRun {
+        job: Job::parse_for_one(&record.job).ok()?,
+        has_personal: folder.join(PERSONAL).is_file(),
+        is_regression: match record.learned {
+            Learned::Regression(_) => true,
+            Learned::Metric(_) | Learned::Forest(_) => false,
+        },
+        left,
+        run,
+    })
 }

@@ -5,9 +5,10 @@
 //! those of today, and a remark says where they are not those of the run.
 
 mod anchored;
+pub(crate) mod bedside;
 mod clusters;
 pub(crate) mod elsewhere;
-mod left;
+pub(crate) mod left;
 pub(crate) mod matches;
 mod personal;
 mod predict;

@@ -8,10 +8,12 @@ use super::survival::Presentation;
 use crate::cli::{By, Where};
 use crate::config::SourceConfig;
 use crate::source::{self, Patients, Queries};
+use ndarray::Array1;
+use protocol::cohort::Value;
 use protocol::job::Job;
 use similarity::cohort::moments::ColumnMoments;
 use similarity::cohort::standardise::{Feature, Standardisation, Treatment};
-use similarity::cohort::{Cohort, Column, take_logarithms};
+use similarity::cohort::{Cohort, Column, MISSING_LEVEL, Values, take_logarithms};
 use similarity::compare::{
     CompareError, Comparison, Gower, Measure, Metric, Placed, Proximity, Weighted,
 };
@@ -23,6 +25,7 @@ use std::fs;
 use std::path::Path;
 
 /// What cases are looked for in.
+#[derive(Clone)]
 pub(super) struct Setting {
     pub(super) job: Job,
     /// As the source has it, for people to read.
@@ -45,6 +48,7 @@ pub(super) struct Setting {
 }
 
 /// A regression that weighs.
+#[derive(Clone)]
 pub(super) struct Weighing {
     pub(super) fit: Fit,
     /// Of Cox, whether hazards are proportional, and its concordance.
@@ -164,6 +168,80 @@ impl Setting {
             placed: self.comparison.place(&compared)?,
             columns,
         })
+    }
+}
+
+impl Setting {
+    /// A patient who is in no file, by a value of each of the job's features. `own` is its row in the cohort, where it is there.
+    pub(super) fn described(
+        &self,
+        name: &str,
+        values: &[Value],
+        own: Option<usize>,
+    ) -> Result<Asked, CasesError> {
+        let features = self.job.cohort.features.iter().zip(values);
+        let columns = self.columns.iter().zip(features);
+        let columns: Vec<Column> = columns
+            .map(|(column, (feature, value))| Column {
+                name: column.name.clone(),
+                values: one_value(feature, &column.values, *value),
+            })
+            .collect();
+        let mut compared = columns.clone();
+        take_logarithms(&mut compared, &self.job.cohort.logarithms())?;
+        Ok(Asked {
+            names: vec![name.to_owned()],
+            placed: self.comparison.place(&compared)?,
+            columns,
+            own: vec![own],
+        })
+    }
+
+    /// What a patient of the cohort has in each feature.
+    pub(super) fn values(&self, row: usize) -> Vec<Value> {
+        let features = self.job.cohort.features.iter().zip(&self.columns);
+        let of = |(feature, column): (&protocol::cohort::Feature, &Column)| {
+            value_of(feature, &column.values, row)
+        };
+        features.map(of).collect()
+    }
+}
+
+/// A column of one patient, of the same kind as that of the cohort.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // places of levels
+fn one_value(feature: &protocol::cohort::Feature, known: &Values, value: Value) -> Values {
+    let number = match value {
+        Value::Missing => f64::NAN,
+        Value::Number(number) => number,
+        Value::Level(place) => place as f64,
+    };
+    match known {
+        Values::Numeric(_) => Values::Numeric(Array1::from_elem(1, number)),
+        Values::Categorical { levels, .. } => {
+            let named = feature.kind.categories().unwrap_or(levels);
+            let name = (!number.is_nan())
+                .then(|| named.get(number as usize))
+                .flatten();
+            let code = name.and_then(|name| levels.iter().position(|level| level == name));
+            let code = code.and_then(|code| u32::try_from(code).ok());
+            Values::Categorical {
+                codes: Array1::from_elem(1, code.unwrap_or(MISSING_LEVEL)),
+                levels: levels.clone(),
+            }
+        }
+    }
+}
+
+fn value_of(feature: &protocol::cohort::Feature, known: &Values, row: usize) -> Value {
+    match known {
+        Values::Numeric(values) if values[row].is_nan() => Value::Missing,
+        Values::Numeric(values) => Value::Number(values[row]),
+        Values::Categorical { codes, levels } => {
+            let level = levels.get(codes[row] as usize);
+            let named = feature.kind.categories().unwrap_or(levels);
+            let place = level.and_then(|level| named.iter().position(|one| one == level));
+            place.map_or(Value::Missing, Value::Level)
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! `similar`: the patients nearest to one, what made them near, how they fared, and how unusual the one is.
 
-mod page;
+pub(super) mod page;
 
 use super::anchored::{NEAR, Risk};
 use super::setting::{Asked, Setting};
@@ -22,7 +22,7 @@ const ALONE: f64 = 0.95;
 
 /// What is shown of one or more queries.
 #[derive(Debug, Serialize)]
-struct Answer {
+pub(super) struct Answer {
     /// What the distance is.
     comparison: &'static str,
     /// Patients of the cohort.
@@ -35,14 +35,14 @@ struct Answer {
     regression: Option<Regression>,
     /// How the whole cohort fared.
     whole: GroupFared,
-    queries: Vec<OneQuery>,
+    pub(super) queries: Vec<OneQuery>,
     #[serde(skip)]
-    whole_sentence: String,
+    pub(super) whole_sentence: String,
 }
 
 #[derive(Debug, Serialize)]
-struct OneQuery {
-    patient: String,
+pub(super) struct OneQuery {
+    pub(super) patient: String,
     /// Features of which the query has no value.
     missing: Vec<String>,
     cases: Vec<OneCase>,
@@ -53,9 +53,9 @@ struct OneQuery {
     fared: GroupFared,
     unusual: Unusual,
     #[serde(skip)]
-    sentence: String,
+    pub(super) sentence: String,
     #[serde(skip)]
-    rows: Vec<usize>,
+    pub(super) rows: Vec<usize>,
 }
 
 #[derive(Debug, Serialize)]
@@ -110,7 +110,9 @@ pub fn similar(arguments: &Similar) -> Result<String, CasesError> {
         (Some(id), _) => setting.known(&setting.rows(std::slice::from_ref(id))?)?,
         (None, file) => setting.read(file.as_deref().unwrap_or(std::path::Path::new("")))?,
     };
-    let answer = answer(&setting, &asked, arguments.k)?;
+    check_count(&setting, &asked, arguments.k)?;
+    let usual = usual_distances(&setting.comparison, &setting.placed, arguments.k);
+    let answer = answer(&setting, &asked, arguments.k, &usual);
     if let Some(folder) = &arguments.out {
         keep(folder, page::all(&setting, &asked, &answer)?)?;
     }
@@ -118,16 +120,19 @@ pub fn similar(arguments: &Similar) -> Result<String, CasesError> {
     printed(&arguments.output, &answer, csv, || text(&setting, &answer))
 }
 
-fn answer(setting: &Setting, asked: &Asked, k: usize) -> Result<Answer, CasesError> {
-    let patients = setting.patients.len();
-    let others = patients - usize::from(asked.own.iter().any(Option::is_some));
-    if k == 0 || k > others {
-        return Err(CasesError::TooMany {
-            found: k,
-            most: others,
-        });
+/// Whether there are `k` others to be found.
+pub(super) fn check_count(setting: &Setting, asked: &Asked, k: usize) -> Result<(), CasesError> {
+    let own = asked.own.iter().any(Option::is_some);
+    let most = setting.patients.len() - usize::from(own);
+    match (1..=most).contains(&k) {
+        true => Ok(()),
+        false => Err(CasesError::TooMany { found: k, most }),
     }
-    let usual = usual_distances(&setting.comparison, &setting.placed, k);
+}
+
+/// The answer; `usual` are the distances of the cohort from its own `k` nearest.
+pub(super) fn answer(setting: &Setting, asked: &Asked, k: usize, usual: &[f64]) -> Answer {
+    let patients = setting.patients.len();
     let rows: Vec<usize> = (0..asked.names.len()).collect();
     let queries = Queries {
         placed: &asked.placed,
@@ -136,10 +141,10 @@ fn answer(setting: &Setting, asked: &Asked, k: usize) -> Result<Answer, CasesErr
     };
     let found = Search::new(&setting.comparison, &setting.placed).nearest(&queries, k);
     let queries = found.into_iter().enumerate();
-    let queries = queries.map(|(query, found)| one(setting, asked, query, found, &usual));
+    let queries = queries.map(|(query, found)| one(setting, asked, query, found, usual));
     let everybody: Vec<usize> = (0..patients).collect();
     let whole = Fared::of(setting.cohort.outcome(), &everybody);
-    Ok(Answer {
+    Answer {
         comparison: setting.comparison.name(),
         patients,
         k,
@@ -148,7 +153,7 @@ fn answer(setting: &Setting, asked: &Asked, k: usize) -> Result<Answer, CasesErr
         queries: queries.collect(),
         whole_sentence: shown::fared(&whole, patients, &setting.presentation),
         whole: GroupFared::of(&whole, &setting.presentation),
-    })
+    }
 }
 
 fn one(setting: &Setting, asked: &Asked, query: usize, found: Cases, usual: &[f64]) -> OneQuery {
@@ -343,7 +348,7 @@ fn near(case: &OneCase) -> String {
 }
 
 #[allow(clippy::cast_possible_truncation)] // a share in percent
-fn unusual(one: &OneQuery) -> String {
+pub(super) fn unusual(one: &OneQuery) -> String {
     let Unusual {
         farther_than,
         beside,
@@ -362,7 +367,7 @@ fn unusual(one: &OneQuery) -> String {
 }
 
 /// A row a case: the query, the case, its outcome, and of every feature its value and part.
-fn csv(setting: &Setting, answer: &Answer) -> io::Result<CsvTable> {
+pub(super) fn csv(setting: &Setting, answer: &Answer) -> io::Result<CsvTable> {
     let mut names: Vec<String> = Vec::new();
     if let Some(case) = answer.queries.iter().find_map(|one| one.cases.first()) {
         names = case

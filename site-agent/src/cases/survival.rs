@@ -13,6 +13,7 @@ pub(super) const CAPTION: &str = "Share without the event by time (Kaplan-Meier)
     who were censored.";
 
 /// An outcome, and when its survival is given.
+#[derive(Clone)]
 pub(super) struct Presentation {
     pub(super) specification: OutcomeSpecification,
     /// Rising; empty of another outcome.

@@ -1,8 +1,12 @@
 //! The arguments of `predict`.
 
-use super::{By, Output};
+use super::{By, Output, Patients};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
+
+const NEAREST: usize = 5;
+const FOLDS: u32 = 5;
+const SEED: u64 = 1;
 
 /// `predict`.
 #[derive(Debug, Args)]
@@ -41,10 +45,10 @@ pub struct Predict {
     #[arg(long, value_name = "TIME", value_delimiter = ',')]
     pub at: Vec<f64>,
     /// Nearest patients: the baseline of the prediction, and those listed for a new patient
-    #[arg(short, value_name = "NUMBER", default_value_t = 5)]
+    #[arg(short, value_name = "NUMBER", default_value_t = NEAREST)]
     pub k: usize,
     /// Folds: each is predicted from the others
-    #[arg(long, value_name = "NUMBER", default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..=20))]
+    #[arg(long, value_name = "NUMBER", default_value_t = FOLDS, value_parser = clap::value_parser!(u32).range(2..=20))]
     pub folds: u32,
     /// A file of new patients, with the columns of the site's source; no outcome is needed
     #[arg(long, value_name = "FILE")]
@@ -53,7 +57,7 @@ pub struct Predict {
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
     /// Seed; equal seeds give equal predictions
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = SEED)]
     pub seed: u64,
     /// What is printed and written; the table has one row per new patient, or else per held-out
     /// patient.
@@ -62,6 +66,41 @@ pub struct Predict {
     /// Folder for a page, predict.html, and its figure (SVG)
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+}
+
+impl Predict {
+    /// By a run and its patients, with the defaults.
+    #[must_use]
+    pub fn of_run(of: &Patients) -> Self {
+        let Patients {
+            run,
+            config,
+            data,
+            id,
+        } = of.clone();
+        Self {
+            run: Some(run),
+            model: None,
+            config,
+            data,
+            id,
+            by: By::Run,
+            ridge: None,
+            kernel: None,
+            learner: None,
+            at: Vec::new(),
+            k: NEAREST,
+            folds: FOLDS,
+            new: None,
+            save: None,
+            seed: SEED,
+            output: Output {
+                json: false,
+                csv: None,
+            },
+            out: None,
+        }
+    }
 }
 
 /// The kernel of a forest.

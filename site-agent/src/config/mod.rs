@@ -1,11 +1,13 @@
 //! `site.toml`: who this site is, where its patients are, how its codes read, and its own policy.
 
 mod columns;
+mod pages;
 pub mod policy;
 mod secret;
 mod source;
 
 pub use columns::{ColumnMapping, Conversion, DeclaredRange, EVERY_OTHER};
+pub use pages::{PagesConfig, PagesOperator, PagesProxy};
 pub use secret::{Password, Secret, SecretError};
 pub use source::{
     CsvSource, DatabaseTls, DateFormat, DecimalMark, ParquetSource, PostgresSource, Query,
@@ -42,6 +44,8 @@ pub struct SiteConfig {
     pub proxy: Option<Proxy>,
     /// Where `/health` and `/metrics` answer, on loopback.
     pub status: Option<SocketAddr>,
+    /// Where pages for people are served.
+    pub pages: PagesConfig,
     /// Folder of local results and of the journal.
     pub folder: PathBuf,
     /// Bytes of the copies of all runs together, at most: of more the oldest go.
@@ -134,6 +138,7 @@ impl SiteConfig {
             });
             let proxy = root.table("proxy", |section| proxy(section, folder));
             let status = service::status::address(root);
+            let pages = pages::read(root, folder).unwrap_or_default();
             let results = path(root, "folder", folder);
             let transcripts = root.count(
                 "transcripts_megabytes_max",
@@ -151,6 +156,7 @@ impl SiteConfig {
                 revoked,
                 proxy,
                 status,
+                pages,
                 folder: results?,
                 transcripts_bytes_max: transcripts << 20,
                 source: source?,

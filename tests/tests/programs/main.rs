@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test panics, and says what it found
 
 mod alike_elsewhere;
+mod bedside;
 mod browser;
 mod by_forest;
 mod card;
@@ -23,6 +24,7 @@ mod from_python;
 mod held_out;
 mod hindered;
 mod honest_scores;
+mod hospital_desk;
 mod imputed;
 mod judged_pairs;
 mod local;

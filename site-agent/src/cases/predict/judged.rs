@@ -14,7 +14,7 @@ use similarity::uses::prediction::{Forecast, HeldOut, PredictionError, Rule};
 const CHANCE: f64 = 0.05;
 
 /// How well it goes, for machines and people.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(super) struct Judged {
     /// Patients who were held out of the fit in turn.
     judged: usize,
@@ -34,7 +34,7 @@ pub(super) struct Judged {
 }
 
 /// A rule and its figures.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(super) struct OneRule {
     pub(super) rule: String,
     #[serde(flatten)]
@@ -64,7 +64,7 @@ pub(super) enum FiguresEntry {
     },
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(super) struct OneGain {
     pub(super) over: String,
     pub(super) value: f64,

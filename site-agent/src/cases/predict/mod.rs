@@ -1,6 +1,7 @@
 //! `predict`: what happens to a patient by those who are alike, how well that goes with patients who were held out, and which patients it
 //! rests on.
 
+mod bedside;
 mod chances;
 mod judged;
 mod model;
@@ -12,7 +13,8 @@ use super::setting::{Asked, Setting};
 use super::shown;
 use super::{CasesError, keep, printed};
 use crate::cli::{By, Patients, Predict, Where};
-use chances::{OneThird, thirds};
+pub(super) use bedside::Prediction;
+use chances::{HeldChances, OneThird, thirds};
 use judged::Judged;
 use model::{Model, OneNew, Prototype};
 use serde::Serialize;
@@ -100,64 +102,98 @@ fn by_model(arguments: &Predict, file: &Path) -> Result<String, CasesError> {
     })
 }
 
+/// What predicts, and how well that goes with patients who were held out.
+pub(super) struct Learned {
+    model: Model,
+    judged: Judged,
+    held: HeldOut,
+    /// Names of the patients who were held out.
+    names: Vec<String>,
+    /// Their chances, of a survival outcome.
+    by_time: Vec<HeldChances>,
+}
+
+impl Learned {
+    /// From all patients of the setting, each held out once before.
+    pub(super) fn new(setting: Setting, arguments: &Predict) -> Result<Self, CasesError> {
+        let learner = model::learner_of(arguments, &setting)?;
+        let (kernel, replaced) = model::kernel_of(&setting, arguments.kernel)?;
+        check_count(arguments, setting.patients.len())?;
+        let of = KernelOf::new(&setting.comparison, kernel.kernel())?;
+        let cohort = Cohort {
+            placed: &setting.placed,
+            outcome: setting.cohort.outcome(),
+        };
+        let (folds, k) = (arguments.folds as usize, arguments.k);
+        let held = held_out(&of, &cohort, learner, (folds, k), Seed(arguments.seed))?;
+        let seen = seen(arguments.by, &setting);
+        let specification = &setting.job.cohort.outcome;
+        let judged = Judged::of(&held, (folds, k), (specification, seen.is_some()))?;
+        let names = held.rows.iter().map(|row| setting.patients.name(*row));
+        let names = names.collect();
+        let mut remarks = vec![judged.said(held.rows.len(), setting.patients.len())];
+        remarks.extend(setting.remarks.iter().cloned());
+        remarks.extend(replaced);
+        remarks.extend(seen);
+        let (mut model, crossed) = Model::learn(setting, arguments, (kernel, learner))?;
+        remarks.extend(model.at(&arguments.at)?);
+        let by_time = match (&model.chances, &crossed) {
+            (Some(chances), Some(crossed)) => {
+                remarks.push(chances.meaning().to_owned());
+                chances.held_out(crossed)
+            }
+            _ => Vec::new(),
+        };
+        remarks.extend(of_machine(&model));
+        let sentence = std::iter::once(judged.sentence.clone());
+        model.said = sentence.chain(remarks).collect();
+        Ok(Self {
+            model,
+            judged,
+            held,
+            names,
+            by_time,
+        })
+    }
+
+    /// What it says of these patients, and how well it goes.
+    fn answer(&self, asked: Option<&Asked>, k: usize) -> Result<Answer, CasesError> {
+        let known = asked.iter().flat_map(|asked| &asked.own).flatten().count();
+        let new = asked.map(|asked| self.model.predict(asked, k));
+        let new = new.transpose()?.unwrap_or_default();
+        let mut answer = answer(&self.model, Some(self.judged.clone()), new);
+        answer.calibration = thirds(&self.held.outcome, &self.by_time);
+        if known > 0 {
+            answer.remarks.push(match known {
+                1 => "a new patient is of the cohort: its prediction has seen its outcome".to_owned(),
+                many => format!(
+                    "{many} of the new patients are of the cohort: what is predicted of them has seen their outcomes"
+                ),
+            });
+        }
+        Ok(answer)
+    }
+}
+
 fn by_run(arguments: &Predict) -> Result<String, CasesError> {
     let setting = Setting::open(&place(arguments))?;
     let asked = arguments.new.as_deref().map(|file| setting.read(file));
     let asked: Option<Asked> = asked.transpose()?;
-    let learner = model::learner_of(arguments, &setting)?;
-    let (kernel, replaced) = model::kernel_of(&setting, arguments.kernel)?;
-    check_count(arguments, setting.patients.len())?;
-    let of = KernelOf::new(&setting.comparison, kernel.kernel())?;
-    let cohort = Cohort {
-        placed: &setting.placed,
-        outcome: setting.cohort.outcome(),
-    };
-    let seed = Seed(arguments.seed);
-    let folds = arguments.folds as usize;
-    let held = held_out(&of, &cohort, learner, (folds, arguments.k), seed)?;
-    let seen = seen(arguments.by, &setting);
-    let specification = &setting.job.cohort.outcome;
-    let judged = Judged::of(&held, (folds, arguments.k), (specification, seen.is_some()))?;
-    let names: Vec<String> = held
-        .rows
-        .iter()
-        .map(|row| setting.patients.name(*row))
-        .collect();
-    let mut remarks = vec![judged.said(held.rows.len(), setting.patients.len())];
-    remarks.extend(setting.remarks.iter().cloned());
-    remarks.extend(replaced);
-    remarks.extend(seen);
-    let (mut model, crossed) = Model::learn(setting, arguments, (kernel, learner))?;
-    remarks.extend(model.at(&arguments.at)?);
-    let by_time = match (&model.chances, &crossed) {
-        (Some(chances), Some(crossed)) => {
-            remarks.push(chances.meaning().to_owned());
-            chances.held_out(crossed)
-        }
-        _ => Vec::new(),
-    };
-    remarks.extend(of_machine(&model));
-    model.said = std::iter::once(judged.sentence.clone())
-        .chain(remarks)
-        .collect();
+    let learned = Learned::new(setting, arguments)?;
+    let (model, held) = (&learned.model, &learned.held);
     if let Some(file) = &arguments.save {
-        saved::write(&model, file)?;
+        saved::write(model, file)?;
     }
-    let known = asked.iter().flat_map(|asked| &asked.own).flatten().count();
-    let new = asked.map(|asked| model.predict(&asked, arguments.k));
-    let mut answer = answer(&model, Some(judged), new.transpose()?.unwrap_or_default());
-    answer.calibration = thirds(&held.outcome, &by_time);
-    if known > 0 {
-        answer.remarks.push(format!(
-            "{known} of the new patients are of the cohort: what is predicted of them has seen their outcomes"
-        ));
-    }
+    let answer = learned.answer(asked.as_ref(), arguments.k)?;
     if let Some(folder) = &arguments.out {
-        keep(folder, page::all(&held, &answer, &model)?)?;
+        keep(folder, page::all(held, &answer, model)?)?;
     }
     let csv = || match &arguments.new {
         Some(_) => text::new_csv(&answer, &model.job.cohort.outcome),
-        None => text::held_out_csv(&held, &names, (&model.job.cohort.outcome, &by_time)),
+        None => {
+            let outcome = (&model.job.cohort.outcome, learned.by_time.as_slice());
+            text::held_out_csv(held, &learned.names, outcome)
+        }
     };
     printed(&arguments.output, &answer, csv, || {
         text::whole(&answer, model.presentation())
@@ -242,7 +278,7 @@ fn seen(by: By, setting: &Setting) -> Option<String> {
         _ => match by {
             By::Run | By::Personal | By::Regression | By::Anchored => Some(
                 "the distance was learned from these patients' outcomes, so the figures say nothing about new patients; \
-                 `--by euclidean` has not seen them"
+                 Euclidean distance (`--by euclidean`) has not seen them"
                     .to_owned(),
             ),
             By::Euclidean | By::Manhattan | By::Cosine | By::Mahalanobis | By::Gower => None,

@@ -20,19 +20,7 @@ pub(super) fn all(
     answer: &Answer,
     model: &Model,
 ) -> Result<Vec<(&'static str, String)>, CasesError> {
-    let specification = &model.job.cohort.outcome;
-    let usual = Presentation::new(specification, &held.outcome);
-    let presentation = model.presentation().unwrap_or(&usual);
-    let drawn = match by_thirds(held, presentation)? {
-        Some(drawn) => {
-            let svg = drawn.figure.svg.clone();
-            let mut parts = vec![chances::part(&answer.calibration, presentation)];
-            parts.extend(drawn.parts());
-            Some((svg, parts))
-        }
-        None => against(held, specification)?.map(|one| (one.svg.clone(), vec![Part::Figure(one)])),
-    };
-    let (svg, drawn) = drawn.unzip();
+    let (svg, drawn) = how_well(held, answer, model)?.unzip();
     let mut files: Vec<(&'static str, String)> = Vec::new();
     files.extend(svg.map(|svg| ("judged.svg", svg)));
     let mut sentences = vec![answer.sentence.clone()];
@@ -47,6 +35,26 @@ pub(super) fn all(
     let page = report::sheet(&answer.title, &sentences, &parts);
     files.push(("predict.html", page));
     Ok(files)
+}
+
+/// What was predicted of held-out patients and what happened to them, of an outcome that can be drawn so: the figure, and all parts.
+pub(super) fn how_well(
+    held: &HeldOut,
+    answer: &Answer,
+    model: &Model,
+) -> Result<Option<(String, Vec<Part>)>, CasesError> {
+    let specification = &model.job.cohort.outcome;
+    let usual = Presentation::new(specification, &held.outcome);
+    let presentation = model.presentation().unwrap_or(&usual);
+    Ok(match by_thirds(held, presentation)? {
+        Some(drawn) => {
+            let svg = drawn.figure.svg.clone();
+            let mut parts = vec![chances::part(&answer.calibration, presentation)];
+            parts.extend(drawn.parts());
+            Some((svg, parts))
+        }
+        None => against(held, specification)?.map(|one| (one.svg.clone(), vec![Part::Figure(one)])),
+    })
 }
 
 /// What is predicted of new patients; of many the first.

@@ -46,18 +46,32 @@ pub(super) fn all(
 
 /// What the reader must know of one query: first whether anybody is similar.
 fn said(one: &OneQuery, label: &str) -> Vec<String> {
-    let (patient, cases) = (&one.patient, one.cases.len());
+    let mut sentences = lead(one, label);
+    sentences.extend(how_sure(one));
+    sentences
+}
+
+/// The outcomes of the similar, after a warning where nobody is.
+pub(in crate::cases) fn lead(one: &OneQuery, label: &str) -> Vec<String> {
+    let (patient, cases) = (named(one), one.cases.len());
     let mut sentences = Vec::new();
     if one.unusual.nobody_alike {
         sentences.push(format!(
-            "Nobody here is similar to patient {patient}; read the rest with this in mind."
+            "Nobody here is similar to {}; read the rest with this in mind.",
+            patient_of(one)
         ));
     }
     sentences.push(format!(
         "{label} of the {cases} patients most similar to {patient}: {}.",
         one.sentence
     ));
-    sentences.push(unusual(one).trim_end().to_owned());
+    sentences
+}
+
+/// How unusual the patient is, and what is not known of it.
+pub(in crate::cases) fn how_sure(one: &OneQuery) -> Vec<String> {
+    let patient = named(one);
+    let mut sentences = vec![unusual(one).trim_end().to_owned()];
     if !one.missing.is_empty() {
         sentences.push(format!(
             "Missing for {patient}: {}.",
@@ -75,6 +89,22 @@ fn said(one: &OneQuery, label: &str) -> Vec<String> {
     sentences
 }
 
+/// The patient's identifier; of one who has none, what a sentence calls it.
+pub(in crate::cases) fn named(one: &OneQuery) -> &str {
+    match one.patient.as_str() {
+        "" => "this patient",
+        name => name,
+    }
+}
+
+/// The patient, in a sentence.
+fn patient_of(one: &OneQuery) -> String {
+    match one.patient.as_str() {
+        "" => named(one).to_owned(),
+        name => format!("patient {name}"),
+    }
+}
+
 fn of_query(
     setting: &Setting,
     asked: &Asked,
@@ -82,11 +112,35 @@ fn of_query(
     query: usize,
     one: &OneQuery,
 ) -> Result<Vec<Part>, CasesError> {
+    let mut parts = outcomes(setting, answer, one)?;
+    parts.extend(reasons(setting, asked, query, one));
+    Ok(parts)
+}
+
+/// The patient compared with the similar, and each of them.
+pub(in crate::cases) fn reasons(
+    setting: &Setting,
+    asked: &Asked,
+    query: usize,
+    one: &OneQuery,
+) -> [Part; 2] {
+    [
+        Part::Table(compared(setting, asked, query, one)),
+        Part::Table(cases(setting, one)),
+    ]
+}
+
+/// How the similar fared, beside all.
+pub(in crate::cases) fn outcomes(
+    setting: &Setting,
+    answer: &Answer,
+    one: &OneQuery,
+) -> Result<Vec<Part>, CasesError> {
     let everybody = (0..answer.patients).collect();
     let groups = [
         (format!("all {} patients", answer.patients), everybody),
         (
-            format!("{} nearest to {}", one.rows.len(), one.patient),
+            format!("{} nearest to {}", one.rows.len(), named(one)),
             one.rows.clone(),
         ),
     ];
@@ -95,20 +149,16 @@ fn of_query(
         .presentation
         .drawn("Survival", outcome, &groups, "")?;
     let mut parts: Vec<Part> = survival.into_iter().flat_map(Drawn::parts).collect();
-    parts.extend([
-        Part::Shares(Shares {
-            title: "Their outcomes",
-            bars: fared(answer, one),
-            caption: format!(
-                "The {} most similar to {}, and all {} patients. Brackets: interval of 95 %.",
-                one.cases.len(),
-                one.patient,
-                answer.patients
-            ),
-        }),
-        Part::Table(compared(setting, asked, query, one)),
-        Part::Table(cases(setting, one)),
-    ]);
+    parts.push(Part::Shares(Shares {
+        title: "Their outcomes",
+        bars: fared(answer, one),
+        caption: format!(
+            "The {} most similar to {}, and all {} patients. Brackets: interval of 95 %.",
+            one.cases.len(),
+            named(one),
+            answer.patients
+        ),
+    }));
     Ok(parts)
 }
 
@@ -146,11 +196,15 @@ fn compared(setting: &Setting, asked: &Asked, query: usize, one: &OneQuery) -> T
     };
     let features = setting.job.cohort.features.iter().enumerate();
     Table {
-        title: format!("Patient {} and the similar", one.patient),
+        title: match one.patient.as_str() {
+            "" => "This patient and the similar".to_owned(),
+            name => format!("Patient {name} and the similar"),
+        },
         caption: "Numbers: median (quartiles). Levels: the most frequent.".to_owned(),
-        header: ["feature".to_owned(), one.patient.clone()]
+        header: ["feature", named(one)]
             .into_iter()
-            .chain(["similar", "whole cohort"].map(str::to_owned))
+            .chain(["similar", "whole cohort"])
+            .map(str::to_owned)
             .collect(),
         rows: features.map(row).collect(),
     }
@@ -162,7 +216,7 @@ fn cases(setting: &Setting, one: &OneQuery) -> Table {
         title: "The similar, one by one".to_owned(),
         caption: format!(
             "Nearest first. After each feature: the value of the similar patient | of {}.",
-            one.patient
+            named(one)
         ),
         header: header(setting, one, "near by").map(str::to_owned).collect(),
         rows: one.cases.iter().map(|case| row(setting, case)).collect(),
