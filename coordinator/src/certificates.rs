@@ -1,11 +1,46 @@
 //! The certificates of an authority, as whoever keeps it looks at them.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use service::expiry::Left;
 use std::fmt;
 use std::time::SystemTime;
 use time::OffsetDateTime;
 use wire::certificates::Issued;
+use wire::enrolment::Token;
+
+/// A token, as whoever keeps the authority hands it on.
+#[derive(Debug, Serialize)]
+pub struct Invited {
+    #[serde(serialize_with = "in_words")]
+    token: Token,
+    party: String,
+    /// The last second, in seconds since 1970.
+    expires: u64,
+}
+
+impl Invited {
+    /// Of a token.
+    #[must_use]
+    pub fn of(token: &Token) -> Self {
+        let since = token.until.duration_since(SystemTime::UNIX_EPOCH);
+        Self {
+            token: token.clone(),
+            party: token.identity.to_string(),
+            expires: since.unwrap_or_default().as_secs(),
+        }
+    }
+}
+
+impl fmt::Display for Invited {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.token.fmt(formatter)
+    }
+}
+
+/// As it is printed; what a log shows of a token has no secret.
+fn in_words<S: Serializer>(token: &Token, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(token)
+}
 
 /// All of them, by party.
 #[derive(Debug, Serialize)]

@@ -126,7 +126,7 @@ pub async fn serve(arguments: &cli::CertificatesServe) -> Result<(), ServeError>
     let mut signals = Signals::listen(arguments.until_stdin_closes).map_err(ServeError::Signals)?;
     let config = CoordinatorConfig::open(&arguments.config)?;
     let Some(enrolling) = &config.enrolment else {
-        let path = arguments.config.clone();
+        let path = arguments.config.to_path_buf();
         return Err(ServeError::NoEnrolment { path });
     };
     let stop = async { while signals.next().await == Heard::Reload {} };
@@ -179,7 +179,7 @@ pub async fn enrol(arguments: &cli::Enrol) -> Result<Enrolled, EnrolmentError> {
 pub async fn renew(arguments: &cli::Renew) -> Result<CredentialFiles, EnrolmentError> {
     let config = OperatorConfig::open(&arguments.config)?;
     let absent = || EnrolmentError::Absent {
-        path: arguments.config.clone(),
+        path: arguments.config.to_path_buf(),
         wanted: "enrolment",
     };
     let dial = Dial {

@@ -9,6 +9,8 @@ use protocol::failure::Code;
 use protocol::name::NameError;
 use protocol::progress::Ending;
 use report::{FolderError, JsonError};
+use service::certificate::CertifiedError;
+use std::io;
 use wire::TlsError;
 use wire::certificates::CertificateError;
 use wire::enrolment::EnrolError;
@@ -113,10 +115,12 @@ impl Exit {
 
 report::exits! {
     CertificateError => Usage,
+    CertifiedError => Usage,
     JsonError => Failed,
     NameError => Usage,
     TlsError => Usage,
     UsageError => Usage,
+    io::Error => Failed,
 }
 
 impl Exits for FolderError {

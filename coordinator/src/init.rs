@@ -1,12 +1,13 @@
 //! `init`: all that the coordinator of a new federation needs, in one folder, and the tokens of its hospitals.
 
+use crate::certificates::Invited;
 use crate::cli;
 use crate::config::{CoordinatorConfig, OperatorConfig};
 use crate::enrolment::{self, EnrolmentError};
-use std::path::PathBuf;
+use serde::Serialize;
+use std::fmt;
 use wire::Address;
 use wire::certificates::{self, Role, Validity};
-use wire::enrolment::Token;
 
 /// Days until the authority ends.
 const AUTHORITY_DAYS: u32 = 3_650;
@@ -16,12 +17,21 @@ const CERTIFICATE_DAYS: u32 = 365;
 const TOKEN_HOURS: u32 = 72;
 
 /// What was made.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Founded {
     /// The coordinator's configuration, and that of each operator.
-    pub configs: Vec<PathBuf>,
+    configs: Vec<String>,
     /// A token for each hospital.
-    pub tokens: Vec<Token>,
+    tokens: Vec<Invited>,
+}
+
+impl fmt::Display for Founded {
+    /// One a line.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tokens = self.tokens.iter().map(ToString::to_string);
+        let lines: Vec<String> = self.configs.iter().cloned().chain(tokens).collect();
+        formatter.write_str(&lines.join("\n"))
+    }
 }
 
 /// Makes an authority, the coordinator's and the operators' certificates and configurations, and a token for each hospital.
@@ -37,7 +47,7 @@ pub fn init(arguments: &cli::Init) -> Result<Founded, EnrolmentError> {
     let path = arguments.out.join("coordinator.toml");
     enrolment::write(&path, &config(arguments))?;
     let config = CoordinatorConfig::open(&path)?;
-    let mut configs = vec![path.clone()];
+    let mut configs = vec![path.display().to_string()];
     // clap wants one host at least.
     let host = arguments.hosts.first().map_or("", String::as_str);
     for name in &arguments.operators {
@@ -47,9 +57,12 @@ pub fn init(arguments: &cli::Init) -> Result<Founded, EnrolmentError> {
         let path = pki.join(format!("operator-{name}/operator.toml"));
         enrolment::write(&path, &enrolment::operator_config(&places))?;
         OperatorConfig::open(&path)?;
-        configs.push(path);
+        configs.push(path.display().to_string());
     }
-    let token = |name: &String| enrolment::token(&path, &config, (&Role::Site, name), TOKEN_HOURS);
+    let token = |name: &String| {
+        let token = enrolment::token(&path, &config, (&Role::Site, name), TOKEN_HOURS);
+        token.map(|token| Invited::of(&token))
+    };
     Ok(Founded {
         configs,
         tokens: arguments

@@ -1,18 +1,21 @@
 //! `kindred-coordinator`.
 
-use clap::Parser;
-use coordinator::certificates::IssuedCertificates;
-use coordinator::cli::{Certificates, Cli, Command, Issue, Job, Party, RunAndOut, Study};
+use clap::{CommandFactory, Parser};
+use coordinator::certificates::{Invited, IssuedCertificates};
+use coordinator::cli::{Certificates, Cli, Command, Issue, Job, JobResult, Party, Sites, Study};
 use coordinator::exit::{Ended, Exit, UsageError};
-use coordinator::operator::{self, Asked, Watched};
+use coordinator::operator::{self, Asked, Hospitals, Watched};
 use coordinator::{doctor, enrolment, init, serve, simulate};
 use protocol::name::RunId;
 use protocol::progress::Ending;
-use protocol::result::RunResult;
-use report::{PendingFolder, SayError, remark, runs_json, runs_table, say, with_causes};
+use report::{Did, PendingFolder, RunSaid, complain, remark, say, with_causes};
+use report::{run_json, run_text, runs_json, runs_table};
 use report::{studies_json, studies_table, study_json, study_text};
-use service::log::{self, LogFormat};
-use std::path::Path;
+use serde::Serialize;
+use service::certificate::Certified;
+use service::log::LogFormat;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::SystemTime;
 use time::{Date, OffsetDateTime};
@@ -21,36 +24,39 @@ use wire::CredentialFiles;
 use wire::certificates::{self, Role, Validity};
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let Cli { command, speech } = Cli::parse();
     // A simulation speaks by its progress; a server by its log.
-    let (format, level) = match &cli.command {
-        Command::Serve(serve) => (serve.log_format, LevelFilter::INFO),
-        Command::Certificates(Certificates::Serve(_)) => (LogFormat::Text, LevelFilter::INFO),
+    let level = match &command {
+        Command::Serve(_) | Command::Certificates(Certificates::Serve(_)) => LevelFilter::INFO,
         Command::Simulate(_)
         | Command::Doctor(_)
         | Command::Study(_)
         | Command::Job(_)
+        | Command::Sites(_)
         | Command::Init(_)
         | Command::Enrol(_)
         | Command::Renew(_)
-        | Command::Certificates(_) => (LogFormat::Text, LevelFilter::ERROR),
+        | Command::Completions(_)
+        | Command::Man(_)
+        | Command::Certificates(_) => LevelFilter::ERROR,
     };
-    log::begin(format, level);
+    speech.begin(level);
+    report::speak(speech.quiet, speech.log_format == LogFormat::Json);
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {
-            remark(format_args!("error: {error}"));
+            complain(error);
             return Exit::Failed.into();
         }
     };
-    let ran = runtime.block_on(run(cli.command));
+    let ran = runtime.block_on(run(command));
     // A read of standard input cannot be called back.
     runtime.shutdown_background();
     match ran {
         Ok(exit) => exit.into(),
         Err(Ended { exit, error }) => {
             if exit != Exit::Unread {
-                remark(format_args!("error: {}", with_causes(error.as_ref())));
+                complain(with_causes(error.as_ref()));
             }
             exit.into()
         }
@@ -61,14 +67,20 @@ async fn run(command: Command) -> Result<Exit, Ended> {
     match command {
         Command::Simulate(arguments) if arguments.stop => {
             let folder = simulate::stop(&arguments).await?;
-            say(format_args!("ended; {} is gone", folder.display()))?;
-            Ok(Exit::Done)
+            let ended = format!("ended; {} is gone", folder.display());
+            match arguments.json {
+                true => show(&Did::to_files("ended", [folder.as_path()]), true),
+                false => said(ended),
+            }
         }
         Command::Simulate(arguments) => {
             let simulated = simulate::simulate(&arguments).await?;
-            let exit = print_result(&simulated.result, simulated.folder.as_deref())?;
-            simulated.to_try.iter().try_for_each(say)?;
-            Ok(exit)
+            let (result, folder) = (&simulated.result, simulated.folder.as_deref());
+            RunSaid::ended(result, folder).say(arguments.json)?;
+            if !arguments.json {
+                simulated.to_try.iter().try_for_each(say)?;
+            }
+            Ok(Exit::of_ending(&result.ending))
         }
         Command::Serve(arguments) => {
             serve::serve(&arguments).await?;
@@ -76,7 +88,7 @@ async fn run(command: Command) -> Result<Exit, Ended> {
         }
         Command::Doctor(arguments) => {
             let checkup = doctor::examine(&arguments.config);
-            say(service::shown(&checkup, arguments.json))?;
+            show(&checkup, arguments.json)?;
             Ok(match checkup.is_well() {
                 true => Exit::Done,
                 false => Exit::Failed,
@@ -84,13 +96,13 @@ async fn run(command: Command) -> Result<Exit, Ended> {
         }
         Command::Study(study) => run_study(study).await,
         Command::Job(job) => run_job(job).await,
+        Command::Sites(Sites::List(arguments)) => {
+            let studies = operator::studies(&arguments.config).await?;
+            show(&Hospitals::of(&studies), arguments.json)
+        }
         Command::Init(arguments) => {
             let founded = init::init(&arguments)?;
-            founded
-                .configs
-                .iter()
-                .try_for_each(|path| say(path.display()))?;
-            founded.tokens.iter().try_for_each(say)?;
+            show(&founded, arguments.json)?;
             remark(
                 "each token is for one hospital, once, for 72 hours: send it by a way that nobody else reads",
             );
@@ -98,18 +110,19 @@ async fn run(command: Command) -> Result<Exit, Ended> {
         }
         Command::Enrol(arguments) => {
             let enrolled = enrolment::enrol(&arguments).await?;
-            print_files(&enrolled.files)?;
-            say(enrolled.config.display())?;
-            print_expiry(&enrolled.files.certificate)?;
-            Ok(Exit::Done)
+            certified(&enrolled.files, Some(&enrolled.config), arguments.json)
         }
         Command::Renew(arguments) => {
             let files = enrolment::renew(&arguments).await?;
-            say(files.certificate.display())?;
-            print_expiry(&files.certificate)?;
-            Ok(Exit::Done)
+            certified(&files, None, arguments.json)
         }
         Command::Certificates(certificates) => run_certificates(certificates).await,
+        Command::Completions(arguments) => said(arguments.script(Cli::command())),
+        Command::Man(arguments) => {
+            let written = arguments.write(Cli::command())?;
+            let pages = written.iter().map(PathBuf::as_path);
+            show(&Did::to_files("written", pages), arguments.json)
+        }
     }
 }
 
@@ -121,14 +134,18 @@ async fn run_certificates(command: Certificates) -> Result<Exit, Ended> {
         }
         Certificates::Init(arguments) => {
             certificates::init(&arguments.folder, Validity::days(arguments.days))?;
-            let authority = arguments.folder.join("authority");
-            say(authority.display())?;
-            print_expiry(&authority.join("certificate.pem"))?;
-            Ok(Exit::Done)
+            let folder = arguments.folder.join("authority");
+            let certificate = folder.join("certificate.pem");
+            let files = CredentialFiles {
+                key: folder.join("key.pem"),
+                authority: certificate.clone(),
+                certificate,
+            };
+            certified(&files, None, arguments.json)
         }
         Certificates::Invite(arguments) => {
             let token = enrolment::invite(&arguments)?;
-            say(&token)?;
+            show(&Invited::of(&token), arguments.json)?;
             remark(format_args!(
                 "for {}, once, until {}: send it by a way that nobody else reads",
                 token.identity,
@@ -148,8 +165,8 @@ async fn run_certificates(command: Certificates) -> Result<Exit, Ended> {
             }
             let validity = Validity::days(arguments.days);
             let files = certificates::issue(&arguments.folder, &role, name, validity)?;
-            print_files(&files)?;
-            if print_expiry(&files.certificate)? < day(validity.until) {
+            certified(&files, None, arguments.json)?;
+            if day(certificates::valid_until(&files.certificate)?) < day(validity.until) {
                 remark("note: it would outlive its authority, and ends with it");
             }
             Ok(Exit::Done)
@@ -158,111 +175,143 @@ async fn run_certificates(command: Certificates) -> Result<Exit, Ended> {
             let (role, name) = party(&arguments);
             let validity = Validity::days(arguments.days);
             let files = certificates::renew(&arguments.folder, &role, name, validity)?;
-            say(files.certificate.display())?;
-            print_expiry(&files.certificate)?;
-            Ok(Exit::Done)
+            certified(&files, None, arguments.json)
         }
         Certificates::List(arguments) => {
             let issued = certificates::list(&arguments.folder)?;
             let issued = IssuedCertificates::new(&issued, SystemTime::now());
-            say(service::shown(&issued, arguments.json))?;
-            Ok(Exit::Done)
+            show(&issued, arguments.json)
         }
         Certificates::Revoke(arguments) => {
             let (role, name) = arguments.party.role()?;
             let list = certificates::revoke(&arguments.folder, &role, name)?;
-            say(list.display())?;
-            Ok(Exit::Done)
+            show(&Did::to_files("revoked", [list.as_path()]), arguments.json)
         }
     }
 }
 
 async fn run_job(job: Job) -> Result<Exit, Ended> {
     match job {
+        Job::Check(arguments) => show(&operator::check(&arguments.job)?, arguments.json),
         Job::Submit(arguments) => {
             let operator::Submitted { run, folder } = operator::submit(&arguments).await?;
-            say(&run)?;
             if !arguments.wait {
-                return Ok(Exit::Done);
+                return begun(&run, arguments.json);
+            }
+            if !arguments.json {
+                say(&run)?;
             }
             let folder = match folder {
                 Some(folder) => folder,
                 None => operator::folder(None, &run, arguments.force)?,
             };
             let ended = operator::watch(&arguments.config, &run, folder).await?;
-            finish(&ended, &run, &arguments.config)
+            finish(&ended, &run, &arguments.config, arguments.json)
         }
         Job::Watch(arguments) => {
             let (run, folder) = run_and_folder(&arguments)?;
             let ended = operator::watch(&arguments.config, &run, folder).await?;
-            finish(&ended, &run, &arguments.config)
+            finish(&ended, &run, &arguments.config, arguments.json)
+        }
+        Job::Show(arguments) => {
+            let progress = operator::show(&arguments.config, &RunId::new(&arguments.run)?).await?;
+            said(match arguments.json {
+                true => run_json(&progress)?,
+                false => run_text(&progress),
+            })
         }
         Job::Result(arguments) => {
             let (run, folder) = run_and_folder(&arguments)?;
             let ended = operator::result(&arguments.config, &run, folder).await?;
-            finish(&ended, &run, &arguments.config)
+            finish(&ended, &run, &arguments.config, arguments.json)
         }
-        Job::Ask(arguments) => answered(&operator::ask(&arguments).await?, &arguments.config),
+        Job::Ask(arguments) => {
+            let asked = operator::ask(&arguments).await?;
+            answered(&asked, &arguments.config, arguments.json)
+        }
         Job::Cancel(arguments) => {
-            operator::cancel(&arguments.config, &RunId::new(&arguments.run)?).await?;
-            Ok(Exit::Done)
+            let run = RunId::new(&arguments.run)?;
+            operator::cancel(&arguments.config, &run).await?;
+            show(&Did::to_run("cancelled", &run), arguments.json)
+        }
+        Job::Remove(arguments) => {
+            let run = RunId::new(&arguments.run)?;
+            operator::remove(&arguments.config, &run).await?;
+            show(&Did::to_run("removed", &run), arguments.json)
         }
         Job::List(arguments) => {
             let runs = operator::list(&arguments.config).await?;
-            say(match arguments.json {
+            said(match arguments.json {
                 true => runs_json(&runs)?,
                 false => runs_table(&runs),
-            })?;
-            Ok(Exit::Done)
+            })
         }
     }
 }
 
 async fn run_study(study: Study) -> Result<Exit, Ended> {
     match study {
-        Study::Draft(arguments) => {
-            operator::draft(&arguments)?.iter().try_for_each(say)?;
-            Ok(Exit::Done)
-        }
+        Study::Draft(arguments) => show(&operator::draft(&arguments)?, arguments.json),
         Study::Propose(arguments) => {
             let (run, watched) = operator::propose(&arguments).await?;
-            say(&run)?;
-            match watched {
-                Some(watched) => finish(&watched, &run, &arguments.config),
-                None => Ok(Exit::Done),
+            let Some(watched) = watched else {
+                return begun(&run, arguments.json);
+            };
+            if !arguments.json {
+                say(&run)?;
             }
+            finish(&watched, &run, &arguments.config, arguments.json)
         }
         Study::List(arguments) => {
             let studies = operator::studies(&arguments.config).await?;
-            say(match arguments.json {
+            said(match arguments.json {
                 true => studies_json(&studies)?,
                 false => studies_table(&studies),
-            })?;
-            Ok(Exit::Done)
+            })
         }
         Study::Show(arguments) => {
-            let study = operator::study(&arguments.of).await?;
-            say(match arguments.json {
+            let study = operator::study(&arguments).await?;
+            said(match arguments.json {
                 true => study_json(&study)?,
                 false => study_text(&study),
-            })?;
-            Ok(Exit::Done)
+            })
         }
         Study::Card(arguments) => {
             let (run, watched) = operator::card(&arguments).await?;
-            finish(&watched, &run, &arguments.of.config)
+            finish(&watched, &run, &arguments.of.config, arguments.of.json)
         }
         Study::Close(arguments) => {
             operator::close(&arguments).await?;
-            Ok(Exit::Done)
+            let (study, text) = (&arguments.study, format!("closed {}", arguments.study));
+            show(&Did::to_study("closed", study, text), arguments.json)
         }
     }
 }
 
+/// Prints what was asked for.
+fn said(text: impl Display) -> Result<Exit, Ended> {
+    say(text)?;
+    Ok(Exit::Done)
+}
+
+/// Prints what was found, for people or for machines.
+fn show(found: &(impl Serialize + Display), as_json: bool) -> Result<Exit, Ended> {
+    said(service::shown(found, as_json))
+}
+
+/// Says that a run was submitted.
+fn begun(run: &RunId, as_json: bool) -> Result<Exit, Ended> {
+    match as_json {
+        true => RunSaid::going(run, "submitted").say(true)?,
+        false => say(run)?,
+    }
+    Ok(Exit::Done)
+}
+
 /// Prints the answer to a question, where there is one, and else how its run ended.
-fn answered(asked: &Asked, config: &Path) -> Result<Exit, Ended> {
+fn answered(asked: &Asked, config: &Path, as_json: bool) -> Result<Exit, Ended> {
     let (Some(Ending::Completed), Some(answer)) = (asked.watched.ending(), &asked.answer) else {
-        return finish(&asked.watched, &asked.run, config);
+        return finish(&asked.watched, &asked.run, config, as_json);
     };
     say(answer)?;
     if let Some(folder) = &asked.watched.folder {
@@ -272,26 +321,18 @@ fn answered(asked: &Asked, config: &Path) -> Result<Exit, Ended> {
     Ok(Exit::Done)
 }
 
-fn run_and_folder(arguments: &RunAndOut) -> Result<(RunId, PendingFolder), Ended> {
+fn run_and_folder(arguments: &JobResult) -> Result<(RunId, PendingFolder), Ended> {
     let run = RunId::new(&arguments.run)?;
     let folder = operator::folder(arguments.out.as_deref(), &run, arguments.force)?;
     Ok((run, folder))
 }
 
-/// Tells where certificate, key and authority are, and by what studies name their holder.
-fn print_files(files: &CredentialFiles) -> Result<(), Ended> {
-    for path in [&files.certificate, &files.key, &files.authority] {
-        say(path.display())?;
-    }
-    remark(format_args!("fingerprint {}", wire::fingerprint(files)?));
-    Ok(())
-}
-
-/// Tells the last day of a certificate, and gives it.
-fn print_expiry(certificate: &Path) -> Result<Date, Ended> {
-    let end = day(certificates::valid_until(certificate)?);
-    remark(format_args!("valid until {end}"));
-    Ok(end)
+/// Says where a certificate's files are, by what studies name its holder, and when it ends.
+fn certified(files: &CredentialFiles, config: Option<&Path>, as_json: bool) -> Result<Exit, Ended> {
+    let certified = Certified::read(files, config)?;
+    show(&certified, as_json)?;
+    certified.remarks().iter().for_each(remark);
+    Ok(Exit::Done)
 }
 
 /// The day of a moment, in UTC.
@@ -324,9 +365,12 @@ fn party(arguments: &Issue) -> (Role, &str) {
     }
 }
 
-/// Tells how a run that was watched ended, or how to go on where it has not.
-fn finish(watched: &Watched, run: &RunId, config: &Path) -> Result<Exit, Ended> {
+/// Says how a run that was watched ended, or how to go on where it has not.
+fn finish(watched: &Watched, run: &RunId, config: &Path, as_json: bool) -> Result<Exit, Ended> {
     let Some(result) = &watched.result else {
+        if as_json {
+            RunSaid::going(run, "going").say(true)?;
+        }
         let config = config.display();
         remark(format_args!(
             "no longer watching; the run goes on. `job watch {run} --config {config}` watches it again and fetches its \
@@ -334,22 +378,6 @@ fn finish(watched: &Watched, run: &RunId, config: &Path) -> Result<Exit, Ended> 
         ));
         return Ok(Exit::Going);
     };
-    Ok(print_result(result, watched.folder.as_deref())?)
-}
-
-/// Says how a run ended, where its report is, what the run could not use, and last its answer.
-fn print_result(result: &RunResult, folder: Option<&Path>) -> Result<Exit, SayError> {
-    match &result.ending {
-        Ending::Failed(failure) => {
-            remark(format_args!(
-                "error: {}: {}\n{}",
-                failure.code,
-                failure.code.meaning(),
-                failure.text
-            ));
-        }
-        ending => say(ending.sentence())?,
-    }
-    report::say_results(result, folder)?;
+    RunSaid::ended(result, watched.folder.as_deref()).say(as_json)?;
     Ok(Exit::of_ending(&result.ending))
 }

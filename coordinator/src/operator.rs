@@ -1,10 +1,14 @@
 //! The operator's side: submits, watches and cancels runs, and fetches what they leave.
 
 mod ask;
+mod check;
+mod hospitals;
 mod patients;
 mod study;
 
 pub use ask::{AskError, Asked, ask};
+pub use check::{Checked, check};
+pub use hospitals::Hospitals;
 pub use patients::{PatientsProblem, PatientsProblems};
 pub(crate) use study::certificate;
 pub use study::{StudyError, card, close, draft, propose, studies, study};
@@ -139,15 +143,7 @@ pub struct Submitted {
 /// # Errors
 /// [`OperatorError`].
 pub async fn submit(arguments: &cli::Submit) -> Result<Submitted, OperatorError> {
-    let text = std::fs::read_to_string(&arguments.job).map_err(|source| OperatorError::File {
-        path: arguments.job.clone(),
-        source,
-    })?;
-    let text = wire::jobs::with_study(&arguments.job, text)?;
-    let job = Job::parse(&text).map_err(|problems| OperatorError::Job {
-        path: arguments.job.clone(),
-        problems,
-    })?;
+    let (text, job) = job_of(&arguments.job)?;
     let token = arguments
         .token
         .clone()
@@ -162,6 +158,20 @@ pub async fn submit(arguments: &cli::Submit) -> Result<Submitted, OperatorError>
     };
     let run = coming_up(&dial, &submit).await?;
     Ok(Submitted { run, folder })
+}
+
+/// The text of a job with its study, and the job.
+fn job_of(path: &Path) -> Result<(String, Job), OperatorError> {
+    let path = path.to_owned();
+    let text = std::fs::read_to_string(&path).map_err(|source| OperatorError::File {
+        path: path.clone(),
+        source,
+    })?;
+    let text = wire::jobs::with_study(&path, text)?;
+    match Job::parse(&text) {
+        Ok(job) => Ok((text, job)),
+        Err(problems) => Err(OperatorError::Job { path, problems }),
+    }
 }
 
 /// The folder that is named for the results of a run with this token, judged before there is a run.
@@ -270,6 +280,28 @@ pub async fn result(
 /// [`OperatorError`].
 pub async fn cancel(config: &Path, run: &RunId) -> Result<(), OperatorError> {
     calling(&dial(config)?, async |client| client.cancel(run).await).await
+}
+
+/// Removes what a run that has ended left at the coordinator.
+///
+/// # Errors
+/// [`OperatorError`].
+pub async fn remove(config: &Path, run: &RunId) -> Result<(), OperatorError> {
+    calling(&dial(config)?, async |client| client.remove(run).await).await
+}
+
+/// Where a run stands.
+///
+/// # Errors
+/// [`OperatorError`].
+pub async fn show(config: &Path, run: &RunId) -> Result<Progress, OperatorError> {
+    let call = async |client: &OperatorClient| {
+        let first = client.watch(run).await?.next().await?;
+        first.ok_or_else(|| ConnectionError::Disconnected {
+            reason: "the stream ended before it said where the run stands".to_owned(),
+        })
+    };
+    calling(&dial(config)?, call).await
 }
 
 /// All runs, the newest first.

@@ -372,10 +372,34 @@ impl Store {
         transaction.execute("DELETE FROM records WHERE run = ?1", [run])?;
         drop_oldest(&transaction, run)?;
         transaction.commit()?;
-        // What was deleted leaves the write-ahead log as well.
-        self.connection
-            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+        self.write_back()?;
         Ok(result.ending)
+    }
+
+    /// Takes away what an operator's run that has ended left. False where it opened a study; none where there is no such run, or it
+    /// has not ended.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn remove(&mut self, run: &RunId, operator: &str) -> Result<Option<bool>, StoreError> {
+        let sql = "SELECT runs.id NOT IN (SELECT run FROM studies)
+             FROM ended JOIN runs ON runs.id = ended.run
+             WHERE runs.id = ?1 AND runs.operator = ?2";
+        let transaction = self.connection.transaction()?;
+        let found = transaction.query_row(sql, [run.as_str(), operator], |row| row.get(0));
+        let found: Option<bool> = found.optional()?;
+        if found == Some(true) {
+            forget(&transaction, run.as_str())?;
+        }
+        transaction.commit()?;
+        self.write_back()?;
+        Ok(found)
+    }
+
+    /// What was deleted leaves the write-ahead log as well.
+    fn write_back(&self) -> Result<(), StoreError> {
+        let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
+        Ok(self.connection.query_row(sql, [], |_| Ok(()))?)
     }
 
     /// What an operator's run left, once it has ended; none where there is no such run, or it has not ended.
@@ -448,9 +472,15 @@ fn drop_oldest(transaction: &Transaction<'_>, run: &str) -> Result<(), StoreErro
     }
     for name in dropped {
         tracing::info!(run = %name, "the result of an old run is dropped");
-        transaction.execute("DELETE FROM ended WHERE run = ?1", [&name])?;
-        transaction.execute("DELETE FROM runs WHERE id = ?1", [&name])?;
+        forget(transaction, &name)?;
     }
+    Ok(())
+}
+
+/// Lets go of a run that has ended.
+fn forget(transaction: &Transaction<'_>, run: &str) -> Result<(), StoreError> {
+    transaction.execute("DELETE FROM ended WHERE run = ?1", [run])?;
+    transaction.execute("DELETE FROM runs WHERE id = ?1", [run])?;
     Ok(())
 }
 

@@ -12,6 +12,7 @@ use crate::run::local::LocalError;
 use crate::studies::StudyError;
 use crate::synthesise::SynthesiseError;
 use protocol::name::NameError;
+use service::certificate::CertifiedError;
 use service::status::StatusError;
 use similarity::uses::clusters::ClusterError;
 use similarity::uses::prediction::PredictionError;
@@ -50,6 +51,7 @@ pub enum Exit {
 }
 
 report::exits! {
+    CertifiedError => Usage,
     ConfigError => Usage,
     DialError => Usage,
     HeadError => Usage,

@@ -5,6 +5,8 @@ use crate::config::SiteConfig;
 use crate::source::{Proposal, TableError, propose};
 use privacy::Rules;
 use protocol::study::Study;
+use serde::Serialize;
+use std::fmt;
 use std::io::{self, BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 use wire::jobs::StudyFileError;
@@ -41,12 +43,35 @@ pub enum InitError {
 }
 
 /// What was proposed.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Initialised {
+    /// The configuration.
+    config: String,
     /// Source and columns, with the reason of each.
+    #[serde(flatten)]
     pub proposal: Proposal,
     /// Problems of the file as it is now: mostly its open questions.
     pub problems: Option<String>,
+}
+
+impl Initialised {
+    /// What its people are to do with it.
+    #[must_use]
+    pub fn remark(&self) -> String {
+        match &self.problems {
+            None => format!("{} can be used; look at each line of it", self.config),
+            Some(problems) => {
+                let open = self.proposal.open().count();
+                format!("{open} questions are open:\n{problems}")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Initialised {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.proposal.fmt(formatter)
+    }
 }
 
 /// Writes what is proposed into the configuration, which has nothing of it yet.
@@ -71,6 +96,7 @@ pub fn init(path: &Path, asked: &cli::Table) -> Result<Initialised, InitError> {
     private::replace(path, text.as_bytes()).map_err(failed)?;
     let problems = SiteConfig::open(path).err();
     Ok(Initialised {
+        config: path.display().to_string(),
         proposal,
         problems: problems.map(|problems| problems.to_string()),
     })

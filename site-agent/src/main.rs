@@ -1,67 +1,51 @@
 //! `kindred-site-agent`.
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use protocol::name::RunId;
 use protocol::progress::Ending;
 use protocol::study::StudyName;
-use report::{SayError, remark, say, with_causes};
-use service::log::{self, LogFormat};
+use report::{Did, RunSaid, complain, remark, say, with_causes};
+use serde::Serialize;
+use service::certificate::Certified;
+use service::log::LogFormat;
 use service::signals::{Heard, Signals};
 use service::status::Status;
 use service::supervisor;
 use site_agent::books::journal;
 use site_agent::books::ledger::{self, KEY_NAME};
 use site_agent::cli::{
-    Cli, Command, Data, Doctor, Journal, JournalVerify, Policy, PolicyExplain, Serve, Site, Study,
+    Cli, Command, Data, Journal, JournalVerify, Policy, PolicyExplain, Runs, Serve, Site, Study,
     StudyFile,
 };
 use site_agent::config::SiteConfig;
 use site_agent::exit::{Ended, Exit, UsageError};
-use site_agent::explain::{Explanation, NOTHING_LOWERED};
+use site_agent::explain::{Explanation, Lowered};
+use site_agent::init::Initialised;
 use site_agent::pages::Pages;
+use site_agent::run::audit::Audit;
 use site_agent::run::driver::Seen;
 use site_agent::run::{answers, audit};
-use site_agent::run::{driver, local};
-use site_agent::source::{DataCheck, Dictionary};
+use site_agent::run::{driver, listed, local};
+use site_agent::source::{Checked, DataCheck, Dictionary};
 use site_agent::studies::{Listing, Review};
 use site_agent::{cases, cli, doctor, enrolment, init, source, studies, synthesise};
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tokio::sync::watch;
 use tracing::level_filters::LevelFilter;
 use wire::{CredentialFiles, Dial};
 
-/// What `journal list` says before the first message.
-const NOTHING_LEFT: &str = "nothing has left this site yet";
-
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let format = match &cli.command {
-        Command::Serve(serve) | Command::Pages(serve) => serve.log_format,
-        Command::Doctor(_)
-        | Command::Enrol(_)
-        | Command::Renew(_)
-        | Command::Site(_)
-        | Command::Local(_)
-        | Command::Similar(_)
-        | Command::Match(_)
-        | Command::Cluster(_)
-        | Command::Predict(_)
-        | Command::Personal(_)
-        | Command::Data(_)
-        | Command::Policy(_)
-        | Command::Study(_)
-        | Command::Journal(_)
-        | Command::Synthesise(_) => LogFormat::Text,
-    };
-    log::begin(format, LevelFilter::INFO);
-    match run(cli.command) {
+    let Cli { command, speech } = Cli::parse();
+    speech.begin(LevelFilter::INFO);
+    report::speak(speech.quiet, speech.log_format == LogFormat::Json);
+    match run(command) {
         Ok(exit) => exit.into(),
         Err(Ended { exit, error }) => {
             if exit != Exit::Unread {
-                remark(format_args!("error: {}", with_causes(error.as_ref())));
+                complain(with_causes(error.as_ref()));
             }
             exit.into()
         }
@@ -71,35 +55,30 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<Exit, Ended> {
     match command {
         Command::Serve(arguments) => serve(&arguments),
-        Command::Doctor(arguments) => doctor(&arguments),
-        Command::Enrol(arguments) => {
-            let enrolled = runtime()?.block_on(enrolment::enrol(&arguments))?;
-            for path in [&enrolled.files.key, &enrolled.config] {
-                say(path.display())?;
-            }
-            print_certificate(&enrolled.files)?;
-            match arguments.table() {
-                Some(table) => propose(&enrolled.config, &table),
-                None => Ok(Exit::Done),
-            }
+        Command::Doctor(arguments) => {
+            let checkup = runtime()?.block_on(doctor::examine(&arguments.config));
+            show(&checkup, arguments.json)?;
+            Ok(match checkup.is_well() {
+                true => Exit::Done,
+                false => Exit::Failed,
+            })
         }
-        Command::Site(Site::Init(arguments)) => propose(&arguments.config, &arguments.table),
-        Command::Renew(arguments) => {
-            let files = runtime()?.block_on(enrolment::renew(&arguments.config))?;
-            print_certificate(&files)?;
-            Ok(Exit::Done)
+        Command::Enrol(arguments) => enrol(&arguments),
+        Command::Site(Site::Init(arguments)) => {
+            let initialised = init::init(&arguments.config, &arguments.table)?;
+            show(&initialised, arguments.json)?;
+            Ok(proposed(&initialised))
         }
+        Command::Renew(arguments) => renew(&arguments),
         Command::Local(arguments) => {
             let ran = local::run(&arguments)?;
-            match &ran.result.ending {
-                Ending::Failed(failure) => {
-                    remark(format_args!("error: {}: {}", failure.code, failure.text));
-                    return Ok(Exit::Run);
+            RunSaid::ended(&ran.result, ran.folder.as_deref()).say(arguments.json)?;
+            Ok(match &ran.result.ending {
+                Ending::Failed(_) => Exit::Run,
+                Ending::Converged | Ending::Completed | Ending::RoundLimit | Ending::Cancelled => {
+                    Exit::Done
                 }
-                ending => say(ending.sentence())?,
-            }
-            report::say_results(&ran.result, ran.folder.as_deref())?;
-            Ok(Exit::Done)
+            })
         }
         Command::Similar(arguments) => said(cases::similar(&arguments)?),
         Command::Match(arguments) => said(cases::matches(&arguments)?),
@@ -108,50 +87,146 @@ fn run(command: Command) -> Result<Exit, Ended> {
         Command::Personal(arguments) => said(cases::personal(&arguments)?),
         Command::Data(Data::Check(arguments)) => check(&arguments),
         Command::Data(Data::Dictionary(arguments)) => {
-            said(Dictionary::of_job(&job(&arguments.job)?))
+            show(&Dictionary::of_job(&job(&arguments.job)?), arguments.json)
         }
         Command::Policy(Policy::Explain(arguments)) => explain(&arguments),
         Command::Policy(Policy::Lowered(arguments)) => {
-            print_lowered(&SiteConfig::open(&arguments.config)?.policy.lowered())?;
-            Ok(Exit::Done)
+            let lowered = Lowered::of(&SiteConfig::open(&arguments.config)?.policy);
+            // On standard output the rules alone, for whoever counts them.
+            lowered.remark().iter().for_each(remark);
+            show(&lowered, arguments.json)
         }
         Command::Study(command) => study(&command),
         Command::Journal(Journal::List(arguments)) => {
             let folder = SiteConfig::open(&arguments.config)?.folder;
-            if journal::is_unwritten(&folder) {
-                say(NOTHING_LEFT)?;
-            } else {
-                say(journal::list(&folder, arguments.run.as_deref())?)?;
-            }
-            Ok(Exit::Done)
+            let listed = journal::list(&folder, arguments.run.as_deref())?;
+            show(&listed, arguments.json)
         }
-        Command::Journal(Journal::Verify(arguments)) => {
-            verify_journal(arguments)?;
-            Ok(Exit::Done)
+        Command::Journal(Journal::Verify(arguments)) => verify_journal(&arguments),
+        Command::Runs(Runs::List(arguments)) => {
+            let runs = listed::list(&SiteConfig::open(&arguments.config)?)?;
+            show(&runs, arguments.json)
         }
         Command::Pages(arguments) => pages(&arguments),
         Command::Synthesise(arguments) => {
-            for path in synthesise::synthesise(&arguments)? {
-                say(path.display())?;
-            }
-            Ok(Exit::Done)
+            let written = synthesise::synthesise(&arguments)?;
+            show(&files("written", &written), arguments.json)
+        }
+        Command::Completions(arguments) => said(arguments.script(Cli::command())),
+        Command::Man(arguments) => {
+            let written = arguments.write(Cli::command())?;
+            show(&files("written", &written), arguments.json)
         }
     }
 }
 
+/// Files that were written.
+fn files(did: &'static str, paths: &[PathBuf]) -> Did {
+    Did::to_files(did, paths.iter().map(PathBuf::as_path))
+}
+
+/// Certificate and configuration of a hospital, and what was proposed of its table.
+#[derive(Serialize)]
+struct Enrolled {
+    #[serde(flatten)]
+    certified: Certified,
+    proposal: Option<Initialised>,
+}
+
+impl Display for Enrolled {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.certified.fmt(formatter)?;
+        let proposal = self.proposal.iter();
+        proposal
+            .into_iter()
+            .try_for_each(|one| write!(formatter, "\n{one}"))
+    }
+}
+
+fn enrol(arguments: &cli::Enrol) -> Result<Exit, Ended> {
+    let enrolled = runtime()?.block_on(enrolment::enrol(arguments))?;
+    let certified = certified(&enrolled.files, Some(&enrolled.config))?;
+    certified.remarks().iter().for_each(remark);
+    let table = arguments.table();
+    let proposal = table.map(|table| init::init(&enrolled.config, &table));
+    let enrolled = match proposal.transpose() {
+        Ok(proposal) => Enrolled {
+            certified,
+            proposal,
+        },
+        Err(error) => {
+            // The certificate is there, whatever the table is.
+            show(&certified, arguments.json)?;
+            return Err(error.into());
+        }
+    };
+    show(&enrolled, arguments.json)?;
+    Ok(enrolled.proposal.as_ref().map_or(Exit::Done, proposed))
+}
+
+fn renew(arguments: &cli::SiteOnly) -> Result<Exit, Ended> {
+    let files = runtime()?.block_on(enrolment::renew(&arguments.config))?;
+    let certified = certified(&files, None)?;
+    certified.remarks().iter().for_each(remark);
+    show(&certified, arguments.json)
+}
+
+fn certified(files: &CredentialFiles, config: Option<&Path>) -> Result<Certified, Ended> {
+    Ok(Certified::read(files, config)?)
+}
+
+/// Says what is to be done with a configuration that was proposed.
+fn proposed(initialised: &Initialised) -> Exit {
+    remark(initialised.remark());
+    match initialised.problems {
+        None => Exit::Done,
+        Some(_) => Exit::Usage,
+    }
+}
+
+/// A journal that was checked.
+#[derive(Serialize)]
+struct Verified {
+    entries: u64,
+    head: String,
+    /// The run that was worked out again.
+    run: Option<Audit>,
+}
+
+impl Display for Verified {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { entries, head, run } = self;
+        write!(
+            formatter,
+            "{entries} entries, all as they were written; the head is {head}"
+        )?;
+        run.iter().try_for_each(|run| write!(formatter, "\n{run}"))
+    }
+}
+
 /// Checks the journal, and of a run of sums that every question was the right one.
-fn verify_journal(arguments: JournalVerify) -> Result<(), Ended> {
-    let kept = arguments.head.map(|head| head.parse()).transpose()?;
+fn verify_journal(arguments: &JournalVerify) -> Result<Exit, Ended> {
+    let kept = arguments.head.as_ref();
+    let kept = kept.map(|head| head.parse()).transpose()?;
     let config = SiteConfig::open(&arguments.config)?;
     let head = journal::verify(&config.folder, kept.as_ref())?;
-    say(format_args!(
-        "{} entries, all as they were written; the head is {head}",
-        head.entries
-    ))?;
-    if let Some(run) = arguments.run {
-        say(audit::audit(&config, &RunId::new(&run)?)?)?;
+    let mut verified = Verified {
+        entries: head.entries,
+        head: head.to_string(),
+        run: None,
+    };
+    if let Some(run) = &arguments.run {
+        let audited = audit::audit(&config, &RunId::new(run)?);
+        verified.run = match audited {
+            Ok(audited) => Some(audited),
+            Err(error) => {
+                // The journal holds, whatever the run is.
+                show(&verified, arguments.json)?;
+                return Err(error.into());
+            }
+        };
     }
-    Ok(())
+    show(&verified, arguments.json)
 }
 
 /// Prints what a job would make this site send, and whether the site would refuse it.
@@ -167,7 +242,7 @@ fn explain(arguments: &PolicyExplain) -> Result<Exit, Ended> {
     };
     let approved = studies::approved(&config, &job, driver::now())?;
     explanation.refusals.extend(approved.err());
-    say(&explanation)?;
+    show(&explanation, arguments.json)?;
     Ok(if explanation.refusals.is_empty() {
         Exit::Done
     } else {
@@ -182,11 +257,12 @@ fn review(arguments: &StudyFile) -> Result<Exit, Ended> {
     let known = studies::all(&config.folder, &config.site)?;
     let digest = study.digest();
     let mut known = known.iter();
-    said(Review {
+    let review = Review {
         study: &study,
         config: &config,
         approved: known.find(|one| one.signed.approval.digest == digest),
-    })
+    };
+    show(&review, arguments.json)
 }
 
 /// Reviews, approves, lists or leaves studies.
@@ -195,33 +271,36 @@ fn study(command: &Study) -> Result<Exit, Ended> {
         Study::Review(arguments) => review(arguments),
         Study::Approve(arguments) => {
             let signed = studies::approve(arguments, driver::now())?;
-            let approval = signed.approval;
-            said(format_args!(
-                "approved {}: at most {} patients, commitment sha256:{}",
-                approval.study, approval.patients_at_most, approval.commitment
-            ))
+            show(
+                &studies::GivenApproval::of(&signed.approval),
+                arguments.of.json,
+            )
         }
         Study::List(arguments) => {
             let config = SiteConfig::open(&arguments.config)?;
             let approved = studies::all(&config.folder, &config.site)?;
             let waiting = studies::proposed::waiting(&config, &approved)?;
-            said(Listing {
+            let listing = Listing {
                 now: driver::now(),
                 approved,
                 waiting,
-            })
+            };
+            show(&listing, arguments.json)
         }
         Study::Consent(arguments) => {
             let (config, now) = (SiteConfig::open(&arguments.config)?, driver::now());
             let path = studies::consent::give(&config, &arguments.study, &arguments.out, now)?;
-            said(format_args!(
+            let text = format!(
                 "{}: whoever approves the study passes it as --consent",
                 path.display()
-            ))
+            );
+            let study = arguments.study.display();
+            let did = Did::to_study("consented", &study, text).with_file(&path);
+            show(&did, arguments.json)
         }
         Study::Budget(arguments) => {
             let config = SiteConfig::open(&arguments.config)?;
-            let budgets = studies::budgets(&config, arguments.name.as_deref(), driver::now())?;
+            let budgets = studies::budgets(&config, arguments.study.as_deref(), driver::now())?;
             if arguments.json {
                 return said(serde_json::to_string_pretty(&budgets)?);
             }
@@ -230,11 +309,11 @@ fn study(command: &Study) -> Result<Exit, Ended> {
         }
         Study::Audit(arguments) => {
             let config = SiteConfig::open(&arguments.config)?;
-            let audit = answers::audit(&config, &arguments.name)?;
+            let audit = answers::audit(&config, &arguments.study)?;
             let out = arguments.out.clone();
-            let out = out.unwrap_or_else(|| format!("{}.audit.json", arguments.name).into());
+            let out = out.unwrap_or_else(|| format!("{}.audit.json", arguments.study).into());
             audit.write(&config, &out)?;
-            say(&audit)?;
+            show(&audit, arguments.json)?;
             Ok(match audit.is_verified() {
                 true => Exit::Done,
                 false => Exit::Books,
@@ -242,11 +321,10 @@ fn study(command: &Study) -> Result<Exit, Ended> {
         }
         Study::Leave(arguments) => {
             let config = SiteConfig::open(&arguments.config)?;
-            studies::leave(&config, &StudyName::new(&arguments.name)?)?;
-            said(format_args!(
-                "left {}: its patients are deleted",
-                arguments.name
-            ))
+            let study = StudyName::new(&arguments.study)?;
+            studies::leave(&config, &study)?;
+            let text = format!("left {study}: its patients are deleted");
+            show(&Did::to_study("left", &study, text), arguments.json)
         }
     }
 }
@@ -257,12 +335,9 @@ fn said(text: impl Display) -> Result<Exit, Ended> {
     Ok(Exit::Done)
 }
 
-/// Prints the rules that are lowered: on standard output these alone, for whoever counts them.
-fn print_lowered(lowered: &[String]) -> Result<(), SayError> {
-    if lowered.is_empty() {
-        remark(NOTHING_LOWERED);
-    }
-    lowered.iter().try_for_each(say)
+/// Prints what was found, for people or for machines.
+fn show(found: &(impl Serialize + Display), as_json: bool) -> Result<Exit, Ended> {
+    said(service::shown(found, as_json))
 }
 
 /// Prints what a job would find at this site.
@@ -271,81 +346,37 @@ fn check(arguments: &cli::DataCheck) -> Result<Exit, Ended> {
     let cell_min = config.policy.rules().cell_min;
     let job = job(&arguments.job)?;
     let check = source::check(&config.source, &job, cell_min);
-    say(&check)?;
     let undeclared = source::undeclared_units(&config.source, &job.cohort.features);
-    if !undeclared.is_empty() {
-        say(format_args!(
-            "note: no unit in site.toml for {}: `study approve` needs it, or --confirm-units",
-            undeclared.join(", ")
-        ))?;
-    }
-    if let Some(named) = &arguments.write_dictionary
-        && check.was_read()
-    {
-        write_dictionary(&check, named.as_deref(), &arguments.config)?;
-    }
-    Ok(if check.fits() { Exit::Done } else { Exit::Data })
+    let fits = check.fits();
+    let asked = arguments.write_dictionary.as_ref();
+    let asked = asked.filter(|_| check.was_read());
+    let written = asked.map(|named| write_dictionary(&check, named.as_deref(), &arguments.config));
+    let written = written.transpose()?;
+    show(
+        &Checked::new(check, undeclared, written.as_deref()),
+        arguments.json,
+    )?;
+    Ok(if fits { Exit::Done } else { Exit::Data })
 }
 
-/// Writes the dictionary of a check, and prints what to look at.
-fn write_dictionary(check: &DataCheck, named: Option<&Path>, config: &Path) -> Result<(), Ended> {
+/// Writes the dictionary of a check; gives its file.
+fn write_dictionary(
+    check: &DataCheck,
+    named: Option<&Path>,
+    config: &Path,
+) -> Result<PathBuf, io::Error> {
     let path = named.map_or_else(|| config.with_extension("dictionary.toml"), Path::to_owned);
-    let dictionary = check.dictionary();
-    dictionary.write(&path).map_err(|error| {
+    let written = check.dictionary().write(&path);
+    written.map_err(|error| {
         io::Error::other(format!("{} could not be written: {error}", path.display()))
     })?;
-    say(format_args!(
-        "\n{} holds a dictionary to review:",
-        path.display()
-    ))?;
-    for sentence in dictionary.review() {
-        say(format_args!("  {sentence}"))?;
-    }
-    Ok(())
-}
-
-/// Says where the certificate is, by what studies name its holder, and when it ends.
-fn print_certificate(files: &CredentialFiles) -> Result<(), Ended> {
-    say(files.certificate.display())?;
-    remark(format_args!("fingerprint {}", wire::fingerprint(files)?));
-    let until = wire::certificates::valid_until(&files.certificate);
-    if let Ok(until) = until {
-        let day = time::OffsetDateTime::from(until).date();
-        remark(format_args!("valid until {day}"));
-    }
-    Ok(())
-}
-
-/// Proposes source and columns of a configuration, and prints them with their reasons.
-fn propose(config: &Path, table: &cli::Table) -> Result<Exit, Ended> {
-    let initialised = init::init(config, table)?;
-    say(&initialised.proposal)?;
-    let Some(problems) = initialised.problems else {
-        remark(format_args!(
-            "{} can be used; look at each line of it",
-            config.display()
-        ));
-        return Ok(Exit::Done);
-    };
-    let open = initialised.proposal.open().count();
-    remark(format_args!("{open} questions are open:\n{problems}"));
-    Ok(Exit::Usage)
+    Ok(path)
 }
 
 /// What carries out one command.
 fn runtime() -> io::Result<tokio::runtime::Runtime> {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     builder.enable_all().build()
-}
-
-/// Prints what was found, and whether something must be mended.
-fn doctor(arguments: &Doctor) -> Result<Exit, Ended> {
-    let checkup = runtime()?.block_on(doctor::examine(&arguments.config));
-    say(service::shown(&checkup, arguments.json))?;
-    Ok(match checkup.is_well() {
-        true => Exit::Done,
-        false => Exit::Failed,
-    })
 }
 
 fn serve(arguments: &Serve) -> Result<Exit, Ended> {

@@ -257,16 +257,7 @@ fn what_cannot_be_asked_says_why() {
             .is_ok()
     );
     let north = world.north();
-    let error = ask(&[
-        "similar",
-        "--run",
-        "nothing",
-        "--data",
-        &north,
-        "--patient",
-        "1",
-    ])
-    .unwrap_err();
+    let error = ask(&["similar", "nothing", "--data", &north, "--patient", "1"]).unwrap_err();
     assert!(
         error
             .to_string()
@@ -275,7 +266,7 @@ fn what_cannot_be_asked_says_why() {
     );
     // The identifiers' column is not named: patients are numbered.
     let run = world.path("run");
-    let words = ["similar", "--run", &run, "--data", &north, "--patient"];
+    let words = ["similar", &run, "--data", &north, "--patient"];
     let error = ask(&[&words[..], &["north-0001"]].concat()).unwrap_err();
     assert!(error.to_string().contains("numbered from 1"), "{error}");
     assert!(ask(&[&words[..], &["150"]].concat()).is_ok());
@@ -296,7 +287,6 @@ fn a_run_of_another_cohort_is_said_and_one_that_does_not_fit_is_refused() {
     let (run, south) = (world.path("run"), world.path("data/south.csv"));
     let words = [
         "similar",
-        "--run",
         &run,
         "--data",
         &south,
@@ -316,7 +306,6 @@ fn a_run_of_another_cohort_is_said_and_one_that_does_not_fit_is_refused() {
     let other = world.query("other.csv", &["patient", "first_1", "class"], &[1, 2, 3]);
     let words = [
         "similar",
-        "--run",
         &run,
         "--data",
         &other,
@@ -660,13 +649,11 @@ fn the_run_of_a_site_is_found_by_its_name_and_the_sites_dictionary_reads_a_new_p
     fs::rename(world.path("run/patients"), runs.join("abc")).unwrap();
     let new = world.query("new.csv", &ALL, &[9]);
     let words = [
-        "similar", "--config", &config, "--run", "abc", "--new", &new, "--json",
+        "similar", "--config", &config, "abc", "--new", &new, "--json",
     ];
     let answer: Value = serde_json::from_str(&ask(&words).unwrap()).unwrap();
     assert_eq!(cases_of(&answer, 0)[0].0, "north-0009");
-    let words = [
-        "similar", "--config", &config, "--run", "abd", "--new", &new,
-    ];
+    let words = ["similar", "--config", &config, "abd", "--new", &new];
     let error = ask(&words).unwrap_err();
     assert!(
         error.to_string().ends_with("runs of this site are abc"),
@@ -707,7 +694,6 @@ fn real_hospitals_have_similar_cases() {
     ] {
         let words = [
             "similar",
-            "--run",
             &out,
             "--data",
             &file(name),

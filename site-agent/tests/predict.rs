@@ -467,7 +467,6 @@ fn a_number_and_its_interval_are_those_of_scikit_learn() {
     let (patients, query) = (file("patients.csv"), file("new.csv"));
     let answer = ask(&[
         "predict",
-        "--run",
         &run,
         "--data",
         &patients,
@@ -535,11 +534,7 @@ fn judged(path: &Path, job: &str, words: &[&str], figure: &str) -> (f64, f64) {
     fs::write(&file, job).unwrap();
     let data = path.display().to_string();
     let run = run(&folder, &file, &data, "");
-    let all = [
-        &["predict", "--run", &run, "--data", &data, "--json"],
-        words,
-    ]
-    .concat();
+    let all = [&["predict", &run, "--data", &data, "--json"], words].concat();
     let answer: Value = serde_json::from_str(&ask(&all).unwrap()).unwrap();
     println!("{}: {}", path.display(), answer["sentence"]);
     let of = |rule: usize| answer["rules"][rule][figure]["value"].as_f64().unwrap();

@@ -176,11 +176,13 @@ fn an_untouched_journal_verifies_and_lists_what_was_sent() {
     let (folder, head) = written(3);
     assert_eq!(journal::verify(folder.path(), None).unwrap(), head);
     assert_eq!(head.to_string().parse::<Head>().unwrap(), head);
-    let list = journal::list(folder.path(), None).unwrap();
+    let list = journal::list(folder.path(), None).unwrap().to_string();
     // A heading and three entries; then, after an empty line, a heading, the kind and all.
     assert_eq!(list.lines().count(), 8);
     assert!(list.lines().last().unwrap().starts_with("all  "), "{list}");
-    let none = journal::list(folder.path(), Some("another")).unwrap();
+    let none = journal::list(folder.path(), Some("another"))
+        .unwrap()
+        .to_string();
     assert_eq!(none.lines().count(), 4, "{none}");
     // As sha256sum has it.
     assert!(chain::digest(b"bytes").starts_with("277089d91c0bdf4f"));
@@ -272,7 +274,7 @@ fn a_line_that_a_crash_left_incomplete_is_taken_off_and_the_journal_says_so() {
         assert_broken_at(3, journal::verify(folder.path(), None));
         drop(Journal::open(folder.path(), Timestamp(0)).unwrap());
         assert_eq!(journal::verify(folder.path(), None).unwrap().entries, 3);
-        let list = journal::list(folder.path(), None).unwrap();
+        let list = journal::list(folder.path(), None).unwrap().to_string();
         let recovered = list.lines().find(|line| line.contains("recovery")).unwrap();
         let digest = chain::digest(&clean[last..end]);
         assert!(recovered.contains(&digest[..16]), "{list}");

@@ -116,8 +116,9 @@ impl Proposed {
     pub fn approve(&self, home: &Home, site: &str) -> Result<SignedApproval, StudyError> {
         let asked = StudyApprove {
             of: StudyFile {
-                config: home.join(&federation::config_file(site)),
+                config: home.join(&federation::config_file(site)).into(),
                 study: home.write("study.toml", &self.study.text),
+                json: false,
             },
             consent: Vec::new(),
             confirm_units: true,

@@ -1,5 +1,6 @@
 //! The command line of `certificates`, `enrol` and `renew`.
 
+use super::{CoordinatorConfig, OperatorConfig};
 use crate::exit::UsageError;
 use clap::{Args, Subcommand, value_parser};
 use std::path::PathBuf;
@@ -29,6 +30,9 @@ pub struct Init {
     /// Folder of the authority, the certificates and the configuration
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
+    /// Print JSON, for machines
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `enrol`.
@@ -39,32 +43,55 @@ pub struct Enrol {
     /// Folder of the key, the certificate and operator.toml [default: operator-NAME]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Print JSON, for machines
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `renew`.
 #[derive(Debug, Args)]
 pub struct Renew {
-    /// The operator's configuration
-    #[arg(long, value_name = "FILE")]
-    pub config: PathBuf,
+    /// The operator's configuration.
+    #[command(flatten)]
+    pub config: OperatorConfig,
+    /// Print JSON, for machines
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `certificates`.
 #[derive(Debug, Subcommand)]
 pub enum Certificates {
     /// Make a certificate authority
+    #[command(after_help = "Example:\n  kindred-coordinator certificates init --folder pki")]
     Init(CertificatesInit),
     /// Make a token by which a site or an operator gets one certificate for a key of its own
+    #[command(
+        after_help = "Examples:\n  kindred-coordinator certificates invite --site north\n  kindred-coordinator certificates invite --operator researcher --hours 24"
+    )]
     Invite(Invite),
     /// Sign requests of whoever has a token, until a signal says stop
+    #[command(
+        after_help = "Example:\n  kindred-coordinator certificates serve --config enrolment.toml"
+    )]
     Serve(CertificatesServe),
     /// Issue one certificate with its key; earlier ones stay valid
+    #[command(
+        after_help = "Examples:\n  kindred-coordinator certificates issue --folder pki --coordinator main --hosts coordinator.example\n  kindred-coordinator certificates issue --folder pki --site north"
+    )]
     Issue(Issue),
     /// Issue a certificate anew for the same key, so that open studies still know its holder
+    #[command(
+        after_help = "Example:\n  kindred-coordinator certificates renew --folder pki --site north"
+    )]
     Renew(Issue),
     /// Revoke a certificate: writes the list of revoked certificates for the coordinator
+    #[command(
+        after_help = "Example:\n  kindred-coordinator certificates revoke --folder pki --site north"
+    )]
     Revoke(Revoke),
     /// List all certificates, with the days that each is still valid
+    #[command(after_help = "Example:\n  kindred-coordinator certificates list --folder pki")]
     List(CertificatesList),
 }
 
@@ -77,28 +104,34 @@ pub struct CertificatesInit {
     /// Days until the authority expires
     #[arg(long, default_value_t = 3650, value_parser = value_parser!(u32).range(1..=DAYS_MAX))]
     pub days: u32,
+    /// Print JSON, for machines
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `certificates invite`.
 #[derive(Debug, Args)]
 pub struct Invite {
-    /// The coordinator's configuration, with `[enrolment]`
-    #[arg(long, value_name = "FILE")]
-    pub config: PathBuf,
+    /// The coordinator's configuration, with `[enrolment]`.
+    #[command(flatten)]
+    pub config: CoordinatorConfig,
     /// The holder of the certificate
     #[command(flatten)]
     pub party: Caller,
     /// Hours until the token expires
     #[arg(long, default_value_t = 72, value_parser = value_parser!(u32).range(1..=8_760))]
     pub hours: u32,
+    /// Print JSON, for machines
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `certificates serve`.
 #[derive(Debug, Args)]
 pub struct CertificatesServe {
-    /// The coordinator's configuration, with `[enrolment]`
-    #[arg(long, value_name = "FILE")]
-    pub config: PathBuf,
+    /// The coordinator's configuration, with `[enrolment]`.
+    #[command(flatten)]
+    pub config: CoordinatorConfig,
     /// Stop when standard input closes
     #[arg(long)]
     pub until_stdin_closes: bool,
@@ -135,6 +168,9 @@ pub struct Issue {
     /// Days until the certificate expires
     #[arg(long, default_value_t = 365, value_parser = value_parser!(u32).range(1..=DAYS_MAX))]
     pub days: u32,
+    /// Print JSON, for machines
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `certificates revoke`.
@@ -146,6 +182,9 @@ pub struct Revoke {
     /// The holder of the certificate
     #[command(flatten)]
     pub party: Caller,
+    /// Print JSON, for machines
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Who dials the coordinator.

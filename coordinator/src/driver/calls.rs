@@ -88,6 +88,19 @@ impl Driver {
                 }),
             },
             OperatorCall::Cancel { run, reply } => self.cancel(operator, &run, reply),
+            OperatorCall::Remove { run, reply } => match self.own(&run, operator) {
+                Some(_) => {
+                    let text = "the run has not ended; `job cancel` ends it";
+                    let _ = reply.send(Err(Failure::new(Code::Running, text)));
+                }
+                None => self.read(operator, run, reply, |store, run, operator| {
+                    let removed = locked(store).remove(run, operator)?;
+                    Ok(removed.map(|is_gone| match is_gone {
+                        true => Ok(()),
+                        false => Err(is_card(run)),
+                    }))
+                }),
+            },
             OperatorCall::FetchResult { run, reply } => match self.own(&run, operator) {
                 Some(_) => {
                     let text = "the run has not ended; watch it until it has";
@@ -406,6 +419,11 @@ fn state(row: Listed, live: &BTreeMap<RunId, Progress>) -> Option<Progress> {
 fn unknown(run: &RunId) -> Failure {
     let text = format!("found no run {run}; `job list` shows all of yours");
     Failure::new(Code::Run, text)
+}
+
+fn is_card(run: &RunId) -> Failure {
+    let text = format!("run {run} opened a study: its card stays as long as the study is known");
+    Failure::new(Code::Study, text)
 }
 
 /// What is said to whoever cancels a run that has ended: nothing where it was cancelled, as a call may be made twice.

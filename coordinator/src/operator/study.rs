@@ -8,6 +8,8 @@ use protocol::name::RunId;
 use protocol::study::{
     CertificateFingerprint, DraftError, Party, Study, StudyName, StudyState, pinned,
 };
+use serde::Serialize;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -52,21 +54,44 @@ pub enum StudyError {
     },
 }
 
-/// The text of a study with the certificates of its parties; none where it was written to a file.
+/// A study with the certificates of its parties.
+#[derive(Debug, Serialize)]
+pub struct Drafted {
+    study: String,
+    /// Where it was written; none where the text alone is given.
+    file: Option<String>,
+    text: String,
+}
+
+impl fmt::Display for Drafted {
+    /// The text, where it is in no file.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.file {
+            Some(_) => Ok(()),
+            None => formatter.write_str(&self.text),
+        }
+    }
+}
+
+/// A study with the certificates of its parties, written where a file is named.
 ///
 /// # Errors
 /// [`OperatorError`].
-pub fn draft(arguments: &cli::StudyDraft) -> Result<Option<String>, OperatorError> {
-    let drafted = with_parties(&arguments.study, &arguments.certificates)?;
-    let Some(out) = &arguments.out else {
-        return Ok(Some(drafted));
-    };
-    write(out, &drafted)?;
-    Ok(None)
+pub fn draft(arguments: &cli::StudyDraft) -> Result<Drafted, OperatorError> {
+    let (study, text) = with_parties(&arguments.study, &arguments.certificates)?;
+    if let Some(out) = &arguments.out {
+        write(out, &text)?;
+    }
+    let file = arguments.out.as_deref();
+    Ok(Drafted {
+        study: study.name.to_string(),
+        file: file.map(|file| file.display().to_string()),
+        text,
+    })
 }
 
 /// The text of a study with the certificates of its parties.
-fn with_parties(path: &Path, certificates: &Path) -> Result<String, OperatorError> {
+fn with_parties(path: &Path, certificates: &Path) -> Result<(Study, String), OperatorError> {
     let path = path.to_owned();
     let text = std::fs::read_to_string(&path).map_err(|source| OperatorError::File {
         path: path.clone(),
@@ -79,7 +104,7 @@ fn with_parties(path: &Path, certificates: &Path) -> Result<String, OperatorErro
         source,
     })?;
     match Study::parse(&drafted) {
-        Ok(_) => Ok(drafted),
+        Ok(study) => Ok((study, drafted)),
         Err(problems) => Err(StudyError::Problems { path, problems }.into()),
     }
 }
@@ -129,7 +154,7 @@ pub async fn propose(
         None => arguments.study.clone(),
         Some(certificates) => {
             let out = arguments.study.with_extension("study.toml");
-            write(&out, &with_parties(&arguments.study, certificates)?)?;
+            write(&out, &with_parties(&arguments.study, certificates)?.1)?;
             out
         }
     };

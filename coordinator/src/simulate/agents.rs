@@ -162,7 +162,7 @@ pub(super) async fn dictionary(
         source,
     })?;
     let mut command = Command::new(program);
-    command.args(["data", "dictionary", "--job"]).arg(&path);
+    command.args(["data", "dictionary"]).arg(&path);
     let dictionary = output(command, program, "the sites' dictionary").await?;
     report::remark(
         "note: Every site takes the job's ranges, levels and missing codes for its own dictionary.",
@@ -222,7 +222,7 @@ impl Agents {
         let Some(first) = problems.next() else {
             return Ok(());
         };
-        problems.for_each(|problem| report::remark(format_args!("error: {problem}")));
+        problems.for_each(report::complain);
         Err(first)
     }
 

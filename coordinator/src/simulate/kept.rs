@@ -326,12 +326,12 @@ impl fmt::Display for ToTry {
         let patient = self.patient.as_deref().unwrap_or("PATIENT");
         writeln!(
             formatter,
-            "  kindred-site-agent similar --run {run} --patient {patient} {site}"
+            "  kindred-site-agent similar {run} --patient {patient} {site}"
         )?;
         writeln!(formatter, "  kindred-site-agent pages {site}")?;
         writeln!(
             formatter,
-            "  kindred-coordinator job ask cluster --run {run} {operator}"
+            "  kindred-coordinator job ask cluster {run} {operator}"
         )?;
         write!(
             formatter,

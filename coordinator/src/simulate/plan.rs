@@ -104,7 +104,7 @@ pub(super) fn plan(arguments: &Simulate) -> Result<Plan, SimulateError> {
         });
     }
     Ok(Plan {
-        patient: arguments.patient.clone(),
+        patient: arguments.id.clone(),
         seed: arguments.seed.unwrap_or(job.seed),
         policy: arguments.policy.as_deref().map(read).transpose()?,
         site_agent: agents::program(arguments.site_agent.as_deref())?,

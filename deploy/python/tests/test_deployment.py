@@ -89,17 +89,18 @@ def test_what_operators_look_at_is_as_its_schema_says(deployed):
 
 def test_questions_to_all_hospitals_are_as_their_schemas_say(deployed, submitted, patients):
     run, _ = submitted
-    config = ["--run", run.result["run"], "--config", str(deployed / "operator.toml"), "--json"]
+    name = run.result["run"]
+    config = ["--config", str(deployed / "operator.toml"), "--json"]
     new = patients["class"]["east"].head(2).drop(columns=["class"])
     new.to_csv(deployed / "new.csv", index=False)
     asked = ["--new", str(deployed / "new.csv"), "--id", "patient", "--out", str(deployed / "alike")]
     found = json.loads(
-        programs.run_program(programs.COORDINATOR, ["job", "ask", "neighbours", *asked, *config])
+        programs.run_program(programs.COORDINATOR, ["job", "ask", "neighbours", name, *asked, *config])
     )
     check("ask-neighbours", found)
     settings = ["clusters_min=2", "clusters_max=2", "samples=10", "--out", str(deployed / "groups")]
     found = json.loads(
-        programs.run_program(programs.COORDINATOR, ["job", "ask", "cluster", *settings, *config])
+        programs.run_program(programs.COORDINATOR, ["job", "ask", "cluster", name, *settings, *config])
     )
     check("ask-cluster", found)
     groups = kindred.load(deployed / "groups")

@@ -4,6 +4,7 @@
 mod alike;
 mod cohort;
 mod csvw;
+mod did;
 mod estimates;
 mod exits;
 mod figures;
@@ -31,20 +32,21 @@ mod words;
 
 pub use alike::AskedAbout;
 pub use csvw::{About, Column, CsvTable, File};
+pub use did::Did;
 pub use figures::FigureError;
 pub use folder::{FolderError, PendingFolder, Replace};
 pub use groups::{
     GroupFeature, GroupScore, GroupValues, group_features, group_marks, group_scores, heat_map,
 };
-pub use lead::say_results;
-pub use listing::{runs_json, runs_table};
+pub use lead::RunSaid;
+pub use listing::{aligned, run_json, run_text, runs_json, runs_table};
 pub use love::{LovePoint, love};
 pub use method::{Answer, Said, group_name, shared_curves};
 pub use npy::npy;
 pub use outcome::sentence as outcome_sentence;
 pub use page::{Part, STYLE, Shares, Table, answer, part, sheet};
 pub use plots::against;
-pub use saying::{SayError, remark, say, with_causes};
+pub use saying::{SayError, complain, remark, say, speak, with_causes};
 pub use scatter::{OnMap, scatter_by_group, scatter_by_value};
 /// A table that cannot be written as JSON.
 pub use serde_json::Error as JsonError;

@@ -28,7 +28,8 @@ pub fn runs_table(runs: &[Progress]) -> String {
 }
 
 /// Rows whose columns begin below each other.
-pub(crate) fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
+#[must_use]
+pub fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
     let mut widths = [0; N];
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
@@ -136,6 +137,38 @@ struct Failed<'r> {
 pub fn runs_json(runs: &[Progress]) -> Result<String, serde_json::Error> {
     let entries: Vec<Entry<'_>> = runs.iter().map(entry).collect();
     serde_json::to_string_pretty(&entries)
+}
+
+/// One run as a JSON object.
+///
+/// # Errors
+/// Where JSON cannot be made.
+pub fn run_json(run: &Progress) -> Result<String, serde_json::Error> {
+    serde_json::to_string_pretty(&entry(run))
+}
+
+/// One run: where it stands, for which sites it waits, and why it ended.
+#[must_use]
+pub fn run_text(run: &Progress) -> String {
+    let mut text = runs_table(std::slice::from_ref(run));
+    if let Some(Ending::Failed(failure)) = &run.ending {
+        let (code, meaning) = (failure.code, failure.code.meaning());
+        text.push_str(&format!("\n{code}: {meaning}\n{}\n", failure.text));
+    }
+    if run.ending.is_none() && !run.waiting_for.is_empty() {
+        let since = run.waiting_since.and_then(minute);
+        let since = since.map_or(String::new(), |since| format!(" since {since} (UTC)"));
+        let waiting = run
+            .waiting_for
+            .iter()
+            .map(|site| match run.away.contains(site) {
+                true => format!("{site} (not connected)"),
+                false => site.clone(),
+            });
+        let waiting: Vec<String> = waiting.collect();
+        text.push_str(&format!("\nwaiting for {}{since}\n", waiting.join(", ")));
+    }
+    text
 }
 
 fn entry(run: &Progress) -> Entry<'_> {

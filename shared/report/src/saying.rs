@@ -3,6 +3,23 @@
 use std::error::Error;
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether nothing but errors is said on standard error.
+static IS_QUIET: AtomicBool = AtomicBool::new(false);
+/// Whether what is said there are objects for machines.
+static IS_JSON: AtomicBool = AtomicBool::new(false);
+
+/// Chooses for the whole program what it says on standard error besides its log, and how.
+pub fn speak(is_quiet: bool, is_json: bool) {
+    IS_QUIET.store(is_quiet, Ordering::Relaxed);
+    IS_JSON.store(is_json, Ordering::Relaxed);
+}
+
+/// Whether a person reads standard error, and wants to see how it goes.
+pub(crate) fn is_watched() -> bool {
+    !IS_QUIET.load(Ordering::Relaxed) && !IS_JSON.load(Ordering::Relaxed)
+}
 
 /// Nothing can be said on standard output.
 #[derive(Debug, thiserror::Error)]
@@ -26,8 +43,23 @@ pub fn say(text: impl Display) -> Result<(), SayError> {
     })
 }
 
-/// Says `text` on standard error: how it goes, and what went wrong. Where nobody listens, nothing is said.
+/// Says `text` on standard error: how it goes. Where nobody listens, or only to errors, nothing is said.
 pub fn remark(text: impl Display) {
+    if !IS_QUIET.load(Ordering::Relaxed) {
+        heard("INFO", "", &text);
+    }
+}
+
+/// Says on standard error what went wrong.
+pub fn complain(text: impl Display) {
+    heard("ERROR", "error: ", &text);
+}
+
+fn heard(level: &str, lead: &str, text: &impl Display) {
+    let text = match IS_JSON.load(Ordering::Relaxed) {
+        true => serde_json::json!({"level": level, "message": text.to_string()}).to_string(),
+        false => format!("{lead}{text}"),
+    };
     let _ = written(io::stderr().lock(), &text);
 }
 

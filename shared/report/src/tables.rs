@@ -87,7 +87,7 @@ pub(crate) fn sites(result: &RunResult) -> Markup {
                 ". Each site checked every question by itself."
                 @if totals > 0 { " In " (totals) " exchanges with large answers the sites received the sum alone, proved by tags." }
                 " Each site's own journal lists every message, with its kind, size and digest ("
-                code { "kindred-site-agent journal list --run " (result.run) } ")."
+                code { "kindred-site-agent journal list " (result.run) } ")."
             }
             (messages(result))
             table.wide {

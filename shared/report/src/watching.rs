@@ -1,6 +1,6 @@
 //! Shows a run while it goes: one moving line on a terminal, plain lines elsewhere.
 
-use crate::saying::remark;
+use crate::saying::{is_watched, remark};
 use crate::words::duration;
 use crate::words::moment;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -36,7 +36,7 @@ impl Watching {
     /// Begins to show, on standard error.
     #[must_use]
     pub fn new() -> Self {
-        let bar = std::io::stderr().is_terminal().then(|| {
+        let bar = (is_watched() && std::io::stderr().is_terminal()).then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
             if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed_precise} {msg}") {
                 bar.set_style(style);

@@ -2,6 +2,7 @@
 //!
 //! Nothing of it leaves the machine: the port is on loopback, and no number on it is of patients.
 
+pub mod certificate;
 pub mod cli;
 pub mod doctor;
 pub mod expiry;

@@ -9,6 +9,8 @@ use wire::LogLine;
 
 /// The variable that chooses what is logged: a level, or levels by module.
 const LEVELS: &str = "KINDRED_LOG";
+/// Kindred's own crates: libraries of others say more than anybody reads, and some of it what travels.
+const OWN: [&str; 5] = ["coordinator", "site_agent", "service", "wire", "protocol"];
 
 /// How a line of the log is written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -20,11 +22,20 @@ pub enum LogFormat {
     Json,
 }
 
-/// Begins the log, of lines of this level and above where `KINDRED_LOG` does not choose others.
-pub fn begin(format: LogFormat, level: LevelFilter) {
-    let asked = std::env::var(LEVELS).ok();
-    let asked = asked.and_then(|words| words.parse::<Targets>().ok());
-    let levels = asked.unwrap_or_else(|| Targets::new().with_default(level));
+/// Begins the log: of the level that the command line asks for, else as `KINDRED_LOG` says, else of the usual level.
+pub fn begin(format: LogFormat, asked: Option<LevelFilter>, usual: LevelFilter) {
+    let levels = match asked {
+        Some(level) => {
+            let others = level.min(LevelFilter::INFO);
+            let own = OWN.map(|name| (name, level));
+            Targets::new().with_default(others).with_targets(own)
+        }
+        None => {
+            let set = std::env::var(LEVELS).ok();
+            let set = set.and_then(|words| words.parse::<Targets>().ok());
+            set.unwrap_or_else(|| Targets::new().with_default(usual))
+        }
+    };
     let lines = tracing_subscriber::fmt::layer().with_ansi(false);
     let log = tracing_subscriber::registry();
     match format {

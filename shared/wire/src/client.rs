@@ -205,6 +205,15 @@ impl OperatorClient {
         reply.map(|_| ()).map_err(|status| self.failed(&status))
     }
 
+    /// Takes away what a run that has ended left at the coordinator.
+    ///
+    /// # Errors
+    /// [`ConnectionError::Refused`] carries the coordinator's reason.
+    pub async fn remove(&self, run: &RunId) -> Result<(), ConnectionError> {
+        let reply = self.line.operations().remove(run_request(run)).await;
+        reply.map(|_| ()).map_err(|status| self.failed(&status))
+    }
+
     /// What a run that has ended left.
     ///
     /// # Errors

@@ -70,6 +70,13 @@ pub enum OperatorCall {
         /// Done.
         reply: Reply<()>,
     },
+    /// Take away what a run that has ended left.
+    Remove {
+        /// The run.
+        run: RunId,
+        /// Done.
+        reply: Reply<()>,
+    },
     /// What a run left.
     FetchResult {
         /// The run.

@@ -119,6 +119,17 @@ impl Operations for Operator {
         Ok(Response::new(pb::CancelReply {}))
     }
 
+    async fn remove(
+        &self,
+        request: Request<pb::RunRequest>,
+    ) -> Result<Response<pb::RemoveReply>, Status> {
+        let operator = operator(&request)?;
+        let run = run(request.into_inner())?;
+        self.ask(operator, |reply| OperatorCall::Remove { run, reply })
+            .await?;
+        Ok(Response::new(pb::RemoveReply {}))
+    }
+
     type FetchResultStream = ResultStream;
 
     async fn fetch_result(

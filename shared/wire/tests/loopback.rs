@@ -159,6 +159,10 @@ async fn an_operator_submits_watches_and_is_told_why_not() {
                     let failure = Failure::new(Code::Running, "the run has ended – ü");
                     reply.send(Err(failure)).unwrap();
                 }
+                OperatorCall::Remove { run: named, reply } => {
+                    assert_eq!(named, run());
+                    reply.send(Ok(())).unwrap();
+                }
                 OperatorCall::List { reply } => {
                     reply
                         .send(Ok(vec![state(2, None), state(1, None)]))
@@ -180,6 +184,7 @@ async fn an_operator_submits_watches_and_is_told_why_not() {
     assert_eq!(client.list().await.unwrap().len(), 2);
     assert_eq!(client.studies().await.unwrap(), [study()]);
     client.close_study(&study().name).await.unwrap();
+    client.remove(&run()).await.unwrap();
     let refused = client.cancel(&run()).await.unwrap_err();
     assert_eq!(
         (refused.code(), refused.to_string().as_str()),

@@ -7,6 +7,7 @@ use protocol::name::RunId;
 use protocol::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::Path;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -14,6 +15,8 @@ use wire::Sealed;
 
 /// The journal's name in the site's folder.
 pub const FILE_NAME: &str = "journal.jsonl";
+/// What is listed of a journal before its first message.
+const NOTHING_LEFT: &str = "nothing has left this site yet";
 
 /// The journal of one site, open for writing.
 #[derive(Debug)]
@@ -153,39 +156,104 @@ pub fn verify(folder: &Path, kept: Option<&Head>) -> Result<Head, ChainError> {
     chain::read(&folder.join(FILE_NAME), kept, |_: Link<Entry>| {})
 }
 
-/// The entries of the journal in `folder`, checked, as a table for people; all, or those of one run. Below it stands what
-/// they come to, by kind.
+/// Entries of a journal, and what they come to by kind.
+#[derive(Debug, Default, Serialize)]
+pub struct Listed {
+    entries: Vec<Numbered>,
+    /// Entries and bytes of each kind.
+    totals: BTreeMap<String, Total>,
+    /// Whether there is no journal yet.
+    #[serde(skip)]
+    is_unwritten: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Numbered {
+    number: u64,
+    #[serde(flatten)]
+    entry: Entry,
+}
+
+/// How much left.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+struct Total {
+    entries: u64,
+    bytes: u64,
+}
+
+/// The entries of the journal in `folder`, checked: all, or those of one run. There is none where nothing has left yet.
 ///
 /// # Errors
 /// As [`verify`].
-pub fn list(folder: &Path, run: Option<&str>) -> Result<String, ChainError> {
-    let mut text = format!(
-        "{:>8}  {:<24}  {:<20}  {:>8}  {:<12}  {:>12}  {:<16}  {}\n",
-        "entry", "time", "run", "exchange", "kind", "bytes", "digest", "shape"
-    );
-    let mut totals: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-    chain::read(&folder.join(FILE_NAME), None, |link: Link<Entry>| {
-        let entry = link.entry;
+pub fn list(folder: &Path, run: Option<&str>) -> Result<Listed, ChainError> {
+    let mut listed = Listed::default();
+    if is_unwritten(folder) {
+        listed.is_unwritten = true;
+        return Ok(listed);
+    }
+    each(folder, |number, entry| {
         if run.is_some_and(|run| run != entry.run) {
             return;
         }
-        let digest: String = entry.digest.chars().take(16).collect();
-        text.push_str(&format!(
-            "{:>8}  {:<24}  {:<20}  {:>8}  {:<12}  {:>12}  {:<16}  {}\n",
-            link.number,
-            entry.time,
-            entry.run,
-            entry.exchange,
-            entry.kind,
-            entry.bytes,
-            digest,
-            entry.shape
-        ));
-        let total = totals.entry(entry.kind).or_default();
-        *total = (total.0 + 1, total.1 + entry.bytes);
+        let total = listed.totals.entry(entry.kind.clone()).or_default();
+        total.entries += 1;
+        total.bytes += entry.bytes;
+        listed.entries.push(Numbered { number, entry });
     })?;
-    text.push_str(&totals_table(&totals));
-    Ok(text)
+    Ok(listed)
+}
+
+/// Hands on every entry of the journal in `folder`, checked, in order.
+///
+/// # Errors
+/// As [`verify`].
+pub fn each(folder: &Path, mut with: impl FnMut(u64, Entry)) -> Result<Head, ChainError> {
+    chain::read(&folder.join(FILE_NAME), None, |link: Link<Entry>| {
+        with(link.number, link.entry);
+    })
+}
+
+impl fmt::Display for Listed {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_unwritten {
+            return out.write_str(NOTHING_LEFT);
+        }
+        writeln!(
+            out,
+            "{:>8}  {:<24}  {:<20}  {:>8}  {:<12}  {:>12}  {:<16}  shape",
+            "entry", "time", "run", "exchange", "kind", "bytes", "digest"
+        )?;
+        for Numbered { number, entry } in &self.entries {
+            let Entry {
+                time,
+                run,
+                exchange,
+                kind,
+                bytes,
+                shape,
+                ..
+            } = entry;
+            let digest: String = entry.digest.chars().take(16).collect();
+            writeln!(
+                out,
+                "{number:>8}  {time:<24}  {run:<20}  {exchange:>8}  {kind:<12}  {bytes:>12}  {digest:<16}  {shape}"
+            )?;
+        }
+        let add = |all: Total, one: &Total| Total {
+            entries: all.entries + one.entries,
+            bytes: all.bytes + one.bytes,
+        };
+        let all = self.totals.values().fold(Total::default(), add);
+        writeln!(out, "\n{:<12}  {:>8}  {:>12}", "kind", "entries", "bytes")?;
+        let rows = self
+            .totals
+            .iter()
+            .map(|(kind, total)| (kind.as_str(), total));
+        for (kind, Total { entries, bytes }) in rows.chain([("all", &all)]) {
+            writeln!(out, "{kind:<12}  {entries:>8}  {bytes:>12}")?;
+        }
+        Ok(())
+    }
 }
 
 /// What left in one run.
@@ -246,18 +314,6 @@ pub fn digests(folder: &Path, run: &str) -> Result<BTreeSet<(u32, String)>, Chai
         }
     })?;
     Ok(digests)
-}
-
-/// Entries and bytes of each kind, and of all.
-fn totals_table(totals: &BTreeMap<String, (u64, u64)>) -> String {
-    let add = |all: (u64, u64), one: &(u64, u64)| (all.0 + one.0, all.1 + one.1);
-    let all = totals.values().fold((0, 0), add);
-    let mut text = format!("\n{:<12}  {:>8}  {:>12}\n", "kind", "entries", "bytes");
-    let rows = totals.iter().map(|(kind, total)| (kind.as_str(), total));
-    for (kind, (entries, bytes)) in rows.chain([("all", &all)]) {
-        text.push_str(&format!("{kind:<12}  {entries:>8}  {bytes:>12}\n"));
-    }
-    text
 }
 
 fn time_text(time: Timestamp) -> String {

@@ -5,7 +5,7 @@ use super::predict::{self, Learned};
 use super::setting::{Asked, Setting};
 use super::similar::{self, page};
 use super::{CasesError, shown};
-use crate::cli::{By, Patients, Predict, Where};
+use crate::cli::{By, Cohort, Patients, Predict, Where};
 use protocol::cohort::{Feature, Value};
 use protocol::time::Timestamp;
 use report::{LocalFigure, OnMap, Part};
@@ -95,9 +95,11 @@ impl Bedside {
         let place = Where {
             of: Patients {
                 run: run.to_owned(),
-                config: Some(config.to_owned()),
-                data: None,
-                id: None,
+                cohort: Cohort {
+                    config: Some(config.to_owned()),
+                    data: None,
+                    id: None,
+                },
             },
             by,
             ridge: None,

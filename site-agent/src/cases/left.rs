@@ -35,14 +35,14 @@ pub(super) struct Left {
 impl Left {
     /// Reads the run's record and the site's cohort.
     pub(super) fn open(asked: &cli::Patients) -> Result<Self, CasesError> {
-        let config = asked.config.as_deref().map(SiteConfig::open).transpose()?;
+        let config = asked.cohort.site()?;
         let folder = folder(&asked.run, config.as_ref())?;
         let record = read_record(&folder, RECORD)?;
         let job = Job::parse_for_one(&record.job).map_err(|problems| CasesError::Record {
             path: folder.join(RECORD),
             why: problems.to_string(),
         })?;
-        let (source, read) = match (&config, &asked.data) {
+        let (source, read) = match (&config, &asked.cohort.data) {
             (Some(config), _) if folder.starts_with(runs(config)) => {
                 let cell_min = config.policy.rules().cell_min;
                 let source = config.source.clone();
@@ -56,7 +56,7 @@ impl Left {
             }
             (None, data) => {
                 let file = data.clone().unwrap_or_default();
-                let source = SourceConfig::of_file(&file, asked.id.clone());
+                let source = SourceConfig::of_file(&file, asked.cohort.id.clone());
                 let read = source::read_cohort(&source, &job, &mut |_| ());
                 (source, read)
             }

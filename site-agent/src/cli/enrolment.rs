@@ -1,5 +1,6 @@
 //! `enrol` and `site init`.
 
+use super::ConfigFile;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -8,6 +9,9 @@ use std::path::PathBuf;
 pub struct Enrol {
     /// The token, as whoever keeps the authority sent it
     pub token: String,
+    /// The study's text, to which the file of patients is to fit
+    #[arg(requires = "data")]
+    pub study: Option<PathBuf>,
     /// Folder of the key, the certificate and site.toml
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
@@ -26,12 +30,12 @@ pub struct Enrol {
     /// CSV file of patients: propose source and columns at once, as `site init` does
     #[arg(long, value_name = "FILE", requires = "study")]
     pub data: Option<PathBuf>,
-    /// The study's text to which the file is to fit
-    #[arg(long, value_name = "STUDY.toml", requires = "data")]
-    pub study: Option<PathBuf>,
     /// Confirm that numbers are in the study's units where no column says so
     #[arg(long, requires = "data")]
     pub confirm_units: bool,
+    /// Print JSON, for machines
+    #[arg(long)]
+    pub json: bool,
 }
 
 impl Enrol {
@@ -50,18 +54,24 @@ impl Enrol {
 #[derive(Debug, Subcommand)]
 pub enum Site {
     /// Look at a CSV file of patients, and propose its source and columns with the reason of each mapping
+    #[command(
+        after_help = "Example:\n  kindred-site-agent site init heart.toml --data patients.csv --config site.toml"
+    )]
     Init(SiteInit),
 }
 
 /// `site init`.
 #[derive(Debug, Args)]
 pub struct SiteInit {
-    /// The site's configuration, as `enrol` wrote it
-    #[arg(long, value_name = "FILE")]
-    pub config: PathBuf,
+    /// The site's configuration.
+    #[command(flatten)]
+    pub config: ConfigFile,
     /// The table.
     #[command(flatten)]
     pub table: Table,
+    /// Print JSON, for machines
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// A table of patients, and the study to which it is to fit.
@@ -71,7 +81,6 @@ pub struct Table {
     #[arg(long, value_name = "FILE")]
     pub data: PathBuf,
     /// The study's text, with its parties' fingerprints or without
-    #[arg(long, value_name = "STUDY.toml")]
     pub study: PathBuf,
     /// Confirm that numbers are in the study's units where no column says so
     #[arg(long)]

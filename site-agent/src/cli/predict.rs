@@ -1,6 +1,6 @@
 //! The arguments of `predict`.
 
-use super::{By, Output, Patients};
+use super::{By, Cohort, Output, Patients};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -13,21 +13,15 @@ const SEED: u64 = 1;
 #[command(group = clap::ArgGroup::new("learned").required(true))]
 pub struct Predict {
     /// The run: its name at this site, or the folder that `local` wrote
-    #[arg(long, value_name = "RUN", group = "learned", requires = "cohort")]
+    #[arg(group = "learned")]
     pub run: Option<String>,
     /// A file that --save wrote, instead of a run and its patients
     #[arg(long, value_name = "FILE", group = "learned", requires = "new",
         conflicts_with_all = ["by", "ridge", "kernel", "learner", "folds", "save", "out", "data"])]
     pub model: Option<PathBuf>,
-    /// The site's configuration, for its source and its column names and codes
-    #[arg(long, value_name = "FILE", group = "cohort")]
-    pub config: Option<PathBuf>,
-    /// The patients: CSV (also .gz) or Parquet, with the job's own column names and codes
-    #[arg(long, value_name = "FILE", group = "cohort")]
-    pub data: Option<PathBuf>,
-    /// Column of the patients' identifiers in FILE [default: numbers from 1]
-    #[arg(long, value_name = "COLUMN", conflicts_with = "config")]
-    pub id: Option<String>,
+    /// The patients.
+    #[command(flatten)]
+    pub cohort: Cohort,
     /// Distance to use
     #[arg(long, value_enum, default_value_t = By::Run)]
     pub by: By,
@@ -72,18 +66,11 @@ impl Predict {
     /// By a run and its patients, with the defaults.
     #[must_use]
     pub fn of_run(of: &Patients) -> Self {
-        let Patients {
-            run,
-            config,
-            data,
-            id,
-        } = of.clone();
+        let Patients { run, cohort } = of.clone();
         Self {
             run: Some(run),
             model: None,
-            config,
-            data,
-            id,
+            cohort,
             by: By::Run,
             ridge: None,
             kernel: None,

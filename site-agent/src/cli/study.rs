@@ -1,6 +1,6 @@
 //! The command line of `study`.
 
-use super::SiteOnly;
+use super::{ConfigFile, SiteOnly};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -8,30 +8,45 @@ use std::path::PathBuf;
 #[derive(Debug, Subcommand)]
 pub enum Study {
     /// Print all that a study can ask of this site, the worst first
+    #[command(after_help = "Example:\n  kindred-site-agent study review heart")]
     Review(StudyFile),
     /// Approve a study: freeze a copy of its patients, and sign a commitment to it
+    #[command(
+        after_help = "Examples:\n  kindred-site-agent study approve heart\n  kindred-site-agent study approve heart.study.toml --confirm-units"
+    )]
     Approve(StudyApprove),
     /// List approved studies, and those that wait for approval
+    #[command(after_help = "Example:\n  kindred-site-agent study list --json")]
     List(SiteOnly),
     /// Print how much of each study's limits is used and left
+    #[command(
+        after_help = "Examples:\n  kindred-site-agent study budget\n  kindred-site-agent study budget heart --json"
+    )]
     Budget(StudyBudget),
     /// Consent that this site's numbers may be derived from a study and others that share its patients
+    #[command(after_help = "Example:\n  kindred-site-agent study consent other --out consent.json")]
     Consent(StudyConsent),
     /// Recompute all of this site's answers in a study, and compare them with the signed ones
+    #[command(
+        after_help = "Example:\n  kindred-site-agent study audit heart --out heart.audit.json"
+    )]
     Audit(StudyAudit),
     /// Leave a study: delete the frozen patients, and answer no run of it any more
-    Leave(StudyLeave),
+    #[command(after_help = "Example:\n  kindred-site-agent study leave heart")]
+    Leave(StudyOf),
 }
 
 /// A site's configuration and a study.
 #[derive(Debug, Args)]
 pub struct StudyFile {
-    /// The site's configuration
-    #[arg(long, value_name = "FILE")]
-    pub config: PathBuf,
+    /// The site's configuration.
+    #[command(flatten)]
+    pub config: ConfigFile,
     /// The study: its file, or the name of one that was proposed
-    #[arg(value_name = "STUDY")]
     pub study: PathBuf,
+    /// Print JSON, for machines
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `study approve`.
@@ -51,52 +66,57 @@ pub struct StudyApprove {
 /// `study consent`.
 #[derive(Debug, Args)]
 pub struct StudyConsent {
-    /// The site's configuration
-    #[arg(long, value_name = "FILE")]
-    pub config: PathBuf,
+    /// The site's configuration.
+    #[command(flatten)]
+    pub config: ConfigFile,
     /// File to write; it must not exist yet
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
     /// The study: its file, or the name of one that was proposed
-    #[arg(value_name = "STUDY")]
     pub study: PathBuf,
+    /// Print JSON, for machines
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `study audit`.
 #[derive(Debug, Args)]
 pub struct StudyAudit {
-    /// The site's configuration
-    #[arg(long, value_name = "FILE")]
-    pub config: PathBuf,
+    /// The site's configuration.
+    #[command(flatten)]
+    pub config: ConfigFile,
     /// File for the signed result [default: NAME.audit.json]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// The study's name
-    #[arg(value_name = "NAME")]
-    pub name: String,
+    pub study: String,
+    /// Print JSON, for machines
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `study budget`.
 #[derive(Debug, Args)]
 pub struct StudyBudget {
-    /// The site's configuration
-    #[arg(long, value_name = "FILE")]
-    pub config: PathBuf,
+    /// The site's configuration.
+    #[command(flatten)]
+    pub config: ConfigFile,
     /// Print JSON, for machines
     #[arg(long)]
     pub json: bool,
     /// The study's name [default: all approved studies]
-    #[arg(value_name = "NAME")]
-    pub name: Option<String>,
+    pub study: Option<String>,
 }
 
-/// `study leave`.
+/// A site's configuration and a study that it has approved.
 #[derive(Debug, Args)]
-pub struct StudyLeave {
-    /// The site's configuration
-    #[arg(long, value_name = "FILE")]
-    pub config: PathBuf,
+pub struct StudyOf {
+    /// The site's configuration.
+    #[command(flatten)]
+    pub config: ConfigFile,
     /// The study's name
-    #[arg(value_name = "NAME")]
-    pub name: String,
+    pub study: String,
+    /// Print JSON, for machines
+    #[arg(long)]
+    pub json: bool,
 }

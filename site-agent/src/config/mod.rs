@@ -17,6 +17,7 @@ pub use source::{
 use privacy::Policy;
 use protocol::document::{self, DocumentErrors, Section};
 use protocol::name::SiteName;
+use service::cli::NoConfig;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use wire::{Address, ClientTls, CredentialFiles, Dial, TlsError, Warrants};
@@ -77,6 +78,9 @@ pub struct Credentials {
 /// A file that could not be read, or that does not fit.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
+    /// There is none, and no table in its place.
+    #[error("found no --data, and {0}")]
+    Absent(NoConfig),
     /// The file could not be read.
     #[error("{path} could not be read")]
     Read {

@@ -1,6 +1,7 @@
 //! The kinds of message that every method may make a site send, and what is said of each.
 
 use protocol::limits::{PROBLEMS_MAX, TEXT_LENGTH_MAX};
+use serde::Serialize;
 use similarity::numeric::precision::Precision;
 
 /// Bytes of a number.
@@ -11,7 +12,7 @@ pub(crate) const TOGETHER: &str =
 const NOTHING: &str = "Nothing of any patient.";
 
 /// One kind of message.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MessageKind {
     /// Its name, as the journal has it.
     pub kind: &'static str,

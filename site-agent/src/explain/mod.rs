@@ -8,12 +8,41 @@ use crate::method;
 use kinds::MessageKind;
 use privacy::{Limits, Policy, Refusal, Rules};
 use protocol::job::Job;
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
 use std::fmt;
 use table::{grouped, paragraph, table};
 
 /// What is said where no rule is lowered.
-pub const NOTHING_LOWERED: &str =
-    "Nothing is lowered: no rule protects less than its default does.";
+const NOTHING_LOWERED: &str = "Nothing is lowered: no rule protects less than its default does.";
+
+/// The rules of a policy that protect less than their defaults.
+#[derive(Debug, Serialize)]
+pub struct Lowered {
+    lowered: Vec<String>,
+}
+
+impl Lowered {
+    /// Of a policy.
+    #[must_use]
+    pub fn of(policy: &Policy) -> Self {
+        Self {
+            lowered: policy.lowered(),
+        }
+    }
+
+    /// What is to be said where there is none.
+    #[must_use]
+    pub fn remark(&self) -> Option<&'static str> {
+        self.lowered.is_empty().then_some(NOTHING_LOWERED)
+    }
+}
+
+impl fmt::Display for Lowered {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.lowered.join("\n"))
+    }
+}
 
 /// Every kind of message that a job would make this site send, and what the policy says of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,6 +100,29 @@ impl Explanation {
             .iter()
             .filter(|message| message.kind != "refusal");
         sent.map(|message| message.bytes * message.times).sum()
+    }
+}
+
+impl Serialize for Explanation {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let refusals: Vec<String> = self.refusals.iter().map(ToString::to_string).collect();
+        let closing: BTreeMap<&str, &String> = self
+            .closing
+            .iter()
+            .map(|(heading, text)| (*heading, text))
+            .collect();
+        let said = serde_json::json!({
+            "job": self.job,
+            "asked_by": self.asked_by,
+            "admitted": refusals.is_empty(),
+            "refusals": refusals,
+            "conditions": conditions(&self.rules),
+            "lowered": self.lowered,
+            "messages": self.messages,
+            "bytes": self.bytes(),
+            "limits": closing,
+        });
+        said.serialize(serializer)
     }
 }
 

@@ -8,11 +8,12 @@ use crate::config::SiteConfig;
 use protocol::job::Job;
 use protocol::message::Request;
 use protocol::name::RunId;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::{fmt, io};
 
 /// What came of it.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Audit {
     run: String,
     exchanges: u32,
@@ -21,7 +22,7 @@ pub struct Audit {
     totals: u32,
     /// Digest of all that was heard.
     digest: String,
-    /// The last answer cannot be compared: the run was stopped.
+    /// Exchanges by kind.
     kinds: BTreeMap<&'static str, u32>,
 }
 

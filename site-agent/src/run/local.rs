@@ -6,8 +6,8 @@
 use super::driver::{VERSION, now};
 use super::figures;
 use super::stop::Stop;
-use crate::cli::{Algorithm, Local};
-use crate::config::{ConfigError, SiteConfig, SourceConfig};
+use crate::cli::{Algorithm, Cohort, Local};
+use crate::config::{ConfigError, SourceConfig};
 use crate::method::unpsl::BestStart;
 use crate::method::{self, Computation, Wants};
 use crate::source::{self, CohortProblems, Judged};
@@ -27,7 +27,7 @@ use protocol::study::Study;
 use report::{FolderError, PendingFolder, Replace, ReportError, Watching};
 use similarity::learn::unpsl::{LocalRound, LocalStatus};
 use similarity::numeric::seed::Seed;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -221,11 +221,11 @@ fn fresh_id() -> Result<RunId, NameError> {
 }
 
 fn source_of(arguments: &Local) -> Result<SourceConfig, LocalError> {
-    Ok(match (&arguments.data, &arguments.config) {
-        (_, Some(config)) => SiteConfig::open(config)?.source,
-        (Some(file), None) => SourceConfig::of_file(file, arguments.patient.clone()),
-        // The command line asks for one of the two; an absent file is named when it is opened.
-        (None, None) => SourceConfig::of_file(&PathBuf::new(), None),
+    let Cohort { data, id, .. } = &arguments.cohort;
+    Ok(match arguments.cohort.site()? {
+        Some(config) => config.source,
+        // Without a configuration there is a file.
+        None => SourceConfig::of_file(data.as_deref().unwrap_or(Path::new("")), id.clone()),
     })
 }
 

@@ -5,6 +5,7 @@ pub mod audit;
 pub mod driver;
 mod figures;
 mod follower;
+pub mod listed;
 pub mod local;
 pub mod orders;
 mod page;

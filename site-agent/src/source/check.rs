@@ -11,6 +11,7 @@ use crate::config::SourceConfig;
 use crate::method::{self, Wants};
 use protocol::cohort::{FeatureKind, OutcomeKind};
 use protocol::job::Job;
+use serde::{Serialize, Serializer};
 use std::fmt;
 
 /// What a job would find. Its text is a table of columns, then every problem.
@@ -186,8 +187,26 @@ impl fmt::Debug for DataCheck {
     }
 }
 
+impl Serialize for DataCheck {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let listed = |problems: &[CohortProblem]| -> Vec<String> {
+            problems.iter().map(ToString::to_string).collect()
+        };
+        let said = serde_json::json!({
+            "fits": self.fits(),
+            "rows": self.rows,
+            "patients": self.patients,
+            "excluded": self.left_out,
+            "columns": self.lines,
+            "remarks": listed(&self.remarks),
+            "problems": listed(self.problems.problems()),
+        });
+        said.serialize(serializer)
+    }
+}
+
 /// One line of the table.
-#[derive(Clone)]
+#[derive(Clone, Serialize)]
 struct Line {
     column: String,
     kind: &'static str,

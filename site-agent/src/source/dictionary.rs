@@ -5,6 +5,7 @@ use crate::config::{ColumnMapping, DeclaredRange, EVERY_OTHER};
 use protocol::cohort::Transform;
 use protocol::cohort::{Feature, FeatureKind, Impute, OutcomeKind, OutcomeSpecification};
 use protocol::job::Job;
+use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::io::{self, Write as _};
@@ -127,6 +128,17 @@ impl Dictionary {
             let review = entry.review.iter();
             review.map(move |sentence| format!("{name}: {sentence}"))
         })
+    }
+}
+
+impl Serialize for Dictionary {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let columns: Vec<&String> = self.columns.keys().collect();
+        let review: Vec<String> = self.review().collect();
+        let (text, open) = (self.to_string(), self.open().collect::<Vec<String>>());
+        let said =
+            serde_json::json!({"columns": columns, "text": text, "review": review, "open": open});
+        said.serialize(serializer)
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod asked;
 mod check;
+mod checked;
 mod coding;
 mod column;
 mod csv;
@@ -35,6 +36,7 @@ mod terms;
 mod value;
 
 pub use check::{DataCheck, check};
+pub use checked::Checked;
 pub use dictionary::Dictionary;
 use enrolled::gridded as gridded_of_study;
 pub use enrolled::{Enrolled, KnownOutcome, read_enrolled};

@@ -18,6 +18,7 @@ use rayon::prelude::*;
 use similarity::numeric::precision::Precision;
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::path::Path;
 use wire::jobs::StudyFileError;
 use wire::{SignatureError, Signer, TlsError, private};
 
@@ -93,7 +94,7 @@ pub enum StudyError {
 /// # Errors
 /// [`StudyError`]; then nothing is approved.
 pub fn approve(asked: &StudyApprove, now: Timestamp) -> Result<SignedApproval, StudyError> {
-    let config = &asked.of.config;
+    let config: &Path = &asked.of.config;
     let text = fs::read(config).map_err(|source| ConfigError::Read {
         path: config.display().to_string(),
         source,

@@ -23,7 +23,7 @@ pub use approve::{StudyError, approve};
 pub use budget::Budget;
 pub use ended::{close, leave};
 pub use renewed::Lots;
-pub use review::{Listing, Review};
+pub use review::{GivenApproval, Listing, Review};
 pub(crate) use run::OF_NO_STUDY;
 pub use run::{Frozen, approved, for_run, whole};
 

@@ -3,9 +3,13 @@
 use super::Approved;
 use crate::config::SiteConfig;
 use crate::source;
-use protocol::study::Study;
+use protocol::study::{Approval, Study};
 use protocol::time::Timestamp;
+use serde::{Serialize, Serializer};
 use std::fmt;
+
+/// How a study stands that was proposed.
+const WAITS: &str = "waits for approval";
 
 /// A study, before it is approved.
 pub struct Review<'r> {
@@ -25,6 +29,84 @@ pub struct Listing {
     pub approved: Vec<Approved>,
     /// Those that wait for its approval.
     pub waiting: Vec<Study>,
+}
+
+/// An approval that was given.
+#[derive(Serialize)]
+pub struct GivenApproval<'a> {
+    study: &'a str,
+    digest: &'a str,
+    patients_at_most: u64,
+    commitment: &'a str,
+}
+
+impl<'a> GivenApproval<'a> {
+    /// What its people see of it.
+    #[must_use]
+    pub fn of(approval: &'a Approval) -> Self {
+        Self {
+            study: &approval.study,
+            digest: &approval.digest,
+            patients_at_most: approval.patients_at_most,
+            commitment: &approval.commitment,
+        }
+    }
+}
+
+impl fmt::Display for GivenApproval<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            out,
+            "approved {}: at most {} patients, commitment sha256:{}",
+            self.study, self.patients_at_most, self.commitment
+        )
+    }
+}
+
+impl Serialize for Review<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let study = self.study;
+        let hospitals: Vec<String> = study.roster().iter().map(ToString::to_string).collect();
+        let operators = study.operators.iter();
+        let operators: Vec<String> = operators.map(|one| one.name.to_string()).collect();
+        let said = serde_json::json!({
+            "study": study.name.as_str(),
+            "title": study.title,
+            "digest": study.digest(),
+            "until": study.until.to_string(),
+            "hospitals": hospitals,
+            "operators": operators,
+            "methods": study.methods,
+            "approved": self.approved.is_some(),
+            "text": self.to_string(),
+        });
+        said.serialize(serializer)
+    }
+}
+
+impl Serialize for Listing {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let approved = self.approved.iter().map(|one| {
+            let approval = &one.signed.approval;
+            serde_json::json!({
+                "study": one.study.name.as_str(),
+                "status": one.standing(self.now),
+                "digest": approval.digest,
+                "patients_at_most": approval.patients_at_most,
+                "notes": one.left_out_here(),
+            })
+        });
+        let waiting = self.waiting.iter().map(|study| {
+            serde_json::json!({
+                "study": study.name.as_str(),
+                "status": WAITS,
+                "digest": study.digest(),
+                "patients_at_most": null,
+                "notes": [],
+            })
+        });
+        serializer.collect_seq(approved.chain(waiting))
+    }
 }
 
 impl fmt::Display for Review<'_> {
@@ -147,7 +229,7 @@ impl Review<'_> {
         }
         writeln!(
             out,
-            "What each job makes leave, message by message: kindred-site-agent policy explain --job JOB.toml\n\
+            "What each job makes leave, message by message: kindred-site-agent policy explain JOB.toml\n\
              Approving copies the patients who have an outcome into this site's folder. Runs read the copy alone."
         )
     }
@@ -168,7 +250,7 @@ impl fmt::Display for Listing {
         }
         for study in &self.waiting {
             let (name, digest) = (&study.name, study.digest());
-            lines.push(format!("{name}  waits for approval  sha256:{digest}"));
+            lines.push(format!("{name}  {WAITS}  sha256:{digest}"));
         }
         if lines.is_empty() {
             lines.push("this site has approved no study, and none was proposed to it".to_owned());

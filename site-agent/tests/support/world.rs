@@ -82,7 +82,7 @@ pub fn run(folder: &TempDir, job: &str, data: &str, patient: &str) -> String {
     let out = folder.path().join("run").display().to_string();
     let mut words = vec!["local", job, "--data", data, "--out", &out];
     if !patient.is_empty() {
-        words.extend(["--patient", patient]);
+        words.extend(["--id", patient]);
     }
     let Command::Local(arguments) = command(&words) else {
         panic!("another command")
@@ -143,7 +143,7 @@ impl World {
     /// A question to the run about the patients of north.
     pub fn ask(&self, what: &str, words: &[&str]) -> Result<String, CasesError> {
         let (run, north) = (self.path("run"), self.north());
-        let mut all = vec![what, "--run", &run, "--data", &north, "--id", "patient"];
+        let mut all = vec![what, &run, "--data", &north, "--id", "patient"];
         all.extend(words);
         ask(&all)
     }

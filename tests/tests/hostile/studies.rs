@@ -151,14 +151,7 @@ fn one_roster(deployment: &Deployment) {
     for sites in [&SITES[..], &SITES[..3]] {
         submit(deployment, &job(sites), "refused").must_fail(USAGE, &["a job of no study"]);
     }
-    let explain = [
-        "policy",
-        "explain",
-        "--config",
-        "north.toml",
-        "--job",
-        "count.toml",
-    ];
+    let explain = ["policy", "explain", "--config", "north.toml", "count.toml"];
     let explained = deployment.home.run(&site_agent(), &explain);
     assert_eq!(explained.code, Some(REFUSED), "{}", explained.stderr);
     let wanted = "which chooses its hospitals and its patients by itself";

@@ -70,7 +70,7 @@ fn commands(sample: &Sample, played: &Played) {
     let file = |name: &str| out.join(name).to_str().unwrap().to_owned();
     fs::write(out.join("some.txt"), "north-0001\nnorth-0002\n").unwrap();
     let kept = |name: &str, arguments: &[&str]| {
-        let start = ["agent", name, "--config", config, "--run", RUN];
+        let start = ["agent", name, "--config", config, RUN];
         let all = start.iter().copied().chain(arguments.iter().copied());
         let answer = match Cli::try_parse_from(all).unwrap().command {
             Command::Similar(one) => cases::similar(&one),

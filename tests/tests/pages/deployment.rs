@@ -2,7 +2,7 @@
 //! commands of its page are read by the parsers that the programs use.
 
 use crate::prose::pages;
-use clap::Parser;
+use clap::CommandFactory;
 use coordinator::config::{CoordinatorConfig, OperatorConfig};
 use kindred_tests::workspace::{files, root, text};
 use privacy::{Limits, Policy};
@@ -122,11 +122,13 @@ fn a_sample_site_takes_the_job_of_its_operator_and_opens_what_its_method_tells()
 fn command(line: &str) -> Option<Result<(), clap::Error>> {
     let mut words = line.split_whitespace().peekable();
     let program = Path::new(words.peek()?).file_name()?.to_str()?;
-    match program {
-        "kindred-coordinator" => Some(coordinator::cli::Cli::try_parse_from(words).map(drop)),
-        "kindred-site-agent" => Some(site_agent::cli::Cli::try_parse_from(words).map(drop)),
-        _ => None,
-    }
+    let program = match program {
+        "kindred-coordinator" => coordinator::cli::Cli::command(),
+        "kindred-site-agent" => site_agent::cli::Cli::command(),
+        _ => return None,
+    };
+    // Where its configuration lies is this machine's own.
+    Some(program.try_get_matches_from(words).map(drop))
 }
 
 /// The lines of a page's shell blocks that call one of the programs: continued lines joined, without comments and the

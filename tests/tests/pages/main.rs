@@ -6,6 +6,7 @@ mod architecture;
 mod compiled_once;
 mod deployment;
 mod exit_codes;
+mod grammar;
 mod licences;
 mod metadata;
 mod prose;

@@ -224,7 +224,7 @@ fn an_operator_hears_who_is_alike_at_all_hospitals_and_how_they_fared() {
     let run = learned.stdout.lines().next().unwrap().to_owned();
     let (header, rows) = some_of_the_east(&deployment);
     let similar = |more: &[&str]| {
-        let arguments = ["ask", "neighbours", "--run", &run, "--new", "new.csv"];
+        let arguments = ["ask", "neighbours", &run, "--new", "new.csv"];
         deployment.job(&[&arguments, more].concat())
     };
     let ran = similar(&[
@@ -323,16 +323,7 @@ fn questions_that_cannot_be_asked(
 ) {
     let similar = |run: &str, table: &str, more: &[&str]| {
         deployment.home.write("bad.csv", table);
-        let arguments = [
-            "ask",
-            "neighbours",
-            "--run",
-            run,
-            "--new",
-            "bad.csv",
-            "--out",
-            "bad",
-        ];
+        let arguments = ["ask", "neighbours", run, "--new", "bad.csv", "--out", "bad"];
         deployment.job(&[&arguments, more].concat())
     };
     let fields: Vec<String> = row.iter().map(str::to_owned).collect();
@@ -482,9 +473,8 @@ fn by_a_regression_of_survival_times_it_is_events_in_the_time_followed() {
     let arguments = [
         "ask",
         "neighbours",
-        "by=anchored",
-        "--run",
         &run,
+        "by=anchored",
         "--new",
         "new.csv",
         "--json",
@@ -542,7 +532,6 @@ fn by_a_regression_of_survival_times_it_is_events_in_the_time_followed() {
     let plain = [
         "ask",
         "neighbours",
-        "--run",
         &run,
         "--new",
         "new.csv",

@@ -100,7 +100,6 @@ fn by_a_common_forest_groups_and_who_is_alike_are_what_tables_and_forest_come_to
     let asked = [
         "ask",
         "neighbours",
-        "--run",
         &run,
         "--new",
         "new.csv",
@@ -139,7 +138,7 @@ fn others_place_nobody(deployment: &Deployment, run: &str) {
     deployment.home.write("local.toml", &local);
     let ran = deployment.job(&["submit", "local.toml", "--wait", "--out", "local"]);
     let local = ran.must_succeed().stdout.lines().next().unwrap().to_owned();
-    let asked = ["ask", "cluster", "--run", &local, "--out", "none"];
+    let asked = ["ask", "cluster", &local, "--out", "none"];
     deployment.job(&asked).must_fail(
         USAGE,
         &[

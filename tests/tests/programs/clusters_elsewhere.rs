@@ -33,7 +33,7 @@ fn an_operator_hears_which_groups_all_hospitals_have_in_common() {
     let ran = deployment.job(&["submit", "job.toml", "--wait", "--out", "learned"]);
     let run = ran.must_succeed().stdout.lines().next().unwrap().to_owned();
     let cluster = |run: &str, more: &[&str]| {
-        let arguments = ["ask", "cluster", "samples=10", "--run", run];
+        let arguments = ["ask", "cluster", run, "samples=10"];
         deployment.job(&[&arguments, more].concat())
     };
     let answer = grouped(&deployment, &run, GROUPS, "clusters");
@@ -145,7 +145,7 @@ pub(crate) fn grouped(deployment: &Deployment, run: &str, groups: usize, out: &s
         format!("clusters_min={groups}"),
         format!("clusters_max={groups}"),
     ];
-    let asked = ["ask", "cluster", "samples=10", "--run", run];
+    let asked = ["ask", "cluster", run, "samples=10"];
     let number = [&number[0], &number[1], "--out", out];
     deployment
         .job(&[&asked[..], &number].concat())
@@ -161,7 +161,7 @@ fn groups_by_the_weights_of_a_regression_tell_a_number_apart() {
     let run = ran.must_succeed().stdout.lines().next().unwrap().to_owned();
     let answer = grouped(&deployment, &run, 3, "clusters");
     // Anchored it makes other groups of the same patients: what both differ by may be of few.
-    let anchored = ["ask", "cluster", "by=anchored", "--run", &run];
+    let anchored = ["ask", "cluster", &run, "by=anchored"];
     let refused = deployment.job(&[&anchored[..], &["--out", "anchored"]].concat());
     refused.must_fail(REFUSED, &["metrics_for_groups is 1, of which 1 are used"]);
 

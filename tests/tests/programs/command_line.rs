@@ -328,7 +328,6 @@ fn a_second_agent_on_a_folder_and_a_run_that_is_not_there_are_named() {
     let words = [
         "journal",
         "verify",
-        "--run",
         "0123456789ab",
         "--config",
         "north.toml",

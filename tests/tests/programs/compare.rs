@@ -208,7 +208,7 @@ fn a_common_forest_is_compared_where_its_trees_may_leave_and_refused_by_name_whe
 
 /// The job on the patients of the north, into the folder `alone`.
 fn compare_the_north_alone(home: &Home) {
-    let data = ["--data", "data/north.csv", "--patient", "patient"];
+    let data = ["--data", "data/north.csv", "--id", "patient"];
     let arguments = [&["local", "job.toml", "--out", "alone"], &data[..]].concat();
     home.run(&site_agent(), &arguments).must_succeed();
 }

@@ -327,7 +327,6 @@ fn sites_find_similar_cases_along_the_curves_of_a_run() {
         "data/north.csv",
         "--id",
         "patient",
-        "--run",
         "out/sites/north",
         "--new",
         "new.csv",

@@ -204,7 +204,6 @@ fn twelve_commands_lead_to_the_card_of_a_study_of_three_hospitals() {
             site,
             "--data",
             &export,
-            "--study",
             "heart.toml",
             "--confirm-units",
         ];
@@ -289,7 +288,6 @@ fn what_nobody_can_know_is_a_question_that_keeps_the_file_from_use() {
         "site.toml",
         "--data",
         "export.csv",
-        "--study",
         "heart.toml",
     ];
     let ran = home.run(&site_agent(), &init);
@@ -358,7 +356,6 @@ fn the_proposal_is_a_configuration_that_fits_the_study() {
         "site.toml",
         "--data",
         "export.csv",
-        "--study",
         "heart.toml",
         "--confirm-units",
     ];
@@ -383,13 +380,6 @@ fn the_proposal_is_a_configuration_that_fits_the_study() {
         "job.toml",
         "name = \"a\"\nmethod = \"regression\"\nstudy = \"heart.study.toml\"\noutcome = \"disease\"\n[regression]\n",
     );
-    let check = [
-        "data",
-        "check",
-        "--config",
-        "site.toml",
-        "--job",
-        "job.toml",
-    ];
+    let check = ["data", "check", "--config", "site.toml", "job.toml"];
     home.run(&site_agent(), &check).must_succeed();
 }

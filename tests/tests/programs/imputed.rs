@@ -99,7 +99,6 @@ fn regression(home: &Home, file: &str, out: &str) -> Value {
         file,
         "--id",
         "id",
-        "--run",
         &run,
         "--patient",
         "north-3",

@@ -306,14 +306,7 @@ fn a_check_of_a_sites_data_reads_its_pairs_and_names_every_line() {
     home.write("job.toml", &job("supervision = \"physician\"\n"));
     home.write("site.toml", SITE_TOML);
     let checked = || {
-        let arguments = [
-            "data",
-            "check",
-            "--config",
-            "site.toml",
-            "--job",
-            "job.toml",
-        ];
+        let arguments = ["data", "check", "--config", "site.toml", "job.toml"];
         home.run(&site_agent(), &arguments)
     };
     checked().must_succeed();

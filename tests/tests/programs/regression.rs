@@ -428,7 +428,6 @@ fn sites_find_similar_cases_by_the_regression_of_all_of_them() {
         "data/north.csv",
         "--id",
         "patient",
-        "--run",
         "out/sites/north",
         "--patient",
         "3",

@@ -171,7 +171,6 @@ fn the_pages_of_one_site_are_read_on_a_phone() {
     let run = home.join("out/sites/north");
     let arguments = [
         "personal",
-        "--run",
         run.to_str().unwrap(),
         "--data",
         "data/north.csv",
@@ -206,7 +205,7 @@ fn the_pages_of_commands_at_a_site_are_read_on_a_phone() {
             ("predict", "predict", &["--folds", "3"]),
             ("cluster", "clusters", &["-k", "2", "--samples", "5"]),
         ] {
-            run(&[command, "--run", "alone"], command, more);
+            run(&[command, "alone"], command, more);
             let file = home.join(command).join(format!("{page}.html"));
             browser::check(&home, &file, &format!("{page}-{outcome}"));
         }

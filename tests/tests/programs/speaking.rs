@@ -41,12 +41,12 @@ fn a_reader_that_has_enough_ends_a_command_quietly() {
     home.write("of_study.toml", &deployment.of_study(DEMO_JOB));
     let site = ["--config", "north.toml"];
     let of_site = |command: &[&'static str]| [command, &site].concat();
-    let with_job = |command: &[&'static str]| [command, &site, &["--job", "job.toml"]].concat();
+    let with_job = |command: &[&'static str]| [command, &site, &["job.toml"]].concat();
     for arguments in [
         with_job(&["data", "check"]),
         with_job(&["policy", "explain"]),
         of_site(&["journal", "list"]),
-        vec!["data", "dictionary", "--job", "job.toml"],
+        vec!["data", "dictionary", "job.toml"],
         vec!["synthesise", "--out", "more"],
         vec![
             "local",
@@ -242,7 +242,7 @@ fn a_run_says_whose_it_was_and_when_and_one_that_has_ended_cannot_be_cancelled()
         let arguments = [&["journal", "list", "--config", "north.toml"], more].concat();
         home.run(&site_agent(), &arguments).must_succeed().stdout
     };
-    let of_run = list(&["--run", &run]);
+    let of_run = list(&[&run]);
     assert!(
         of_run.contains(&run) && !of_run.contains(&other),
         "{of_run}"

@@ -291,14 +291,7 @@ fn budget(deployment: &Deployment) {
     let wanted = SITES.map(|site| format!("{site}: {wanted}"));
     let wanted = wanted.each_ref().map(String::as_str);
     submit(deployment, &job, "beyond").must_fail(REFUSED, &wanted);
-    let config = [
-        "policy",
-        "explain",
-        "--config",
-        "west.toml",
-        "--job",
-        "job.toml",
-    ];
+    let config = ["policy", "explain", "--config", "west.toml", "job.toml"];
     let explained = deployment.home.run(&site_agent(), &config);
     explained.must_fail(REFUSED, &[]);
     // What was refused has used nothing.
@@ -330,7 +323,6 @@ fn runs(deployment: &mut Deployment) {
     let alike = [
         "ask",
         "neighbours",
-        "--run",
         run,
         "--new",
         "new.csv",
@@ -350,14 +342,7 @@ fn closed(deployment: &Deployment) {
         let listed = at_site(deployment, "north", &["list"]).must_succeed();
         listed.stdout.contains("demo  closed").then_some(())
     });
-    let explain = [
-        "policy",
-        "explain",
-        "--config",
-        "north.toml",
-        "--job",
-        "job.toml",
-    ];
+    let explain = ["policy", "explain", "--config", "north.toml", "job.toml"];
     let explained = deployment.home.run(&site_agent(), &explain);
     explained.must_fail(REFUSED, &[]);
     submit(deployment, REGRESSION, "late").must_fail(USAGE, &["the study \"demo\" is closed"]);

@@ -124,14 +124,7 @@ fn a_finished_run_is_worked_out_again_from_a_sites_own_copy_and_a_changed_copy_i
     assert_eq!(heard.len(), 64);
     let audit = |deployment: &Deployment, site: &str, run: &RunId| {
         let config = format!("{site}.toml");
-        let arguments = [
-            "journal",
-            "verify",
-            "--config",
-            &config,
-            "--run",
-            run.as_str(),
-        ];
+        let arguments = ["journal", "verify", "--config", &config, run.as_str()];
         deployment.home.run(&site_agent(), &arguments)
     };
     let verify = |deployment: &Deployment, site: &str| audit(deployment, site, &run);
@@ -174,7 +167,6 @@ fn a_finished_run_is_worked_out_again_from_a_sites_own_copy_and_a_changed_copy_i
         "verify",
         "--config",
         "north.toml",
-        "--run",
         "0123456789ab",
     ];
     deployment

@@ -32,15 +32,7 @@ fn clusters(deployment: &Deployment) -> (String, Value) {
         format!("clusters_min={CLUSTERS}"),
         format!("clusters_max={CLUSTERS}"),
     ];
-    let asked = [
-        "ask",
-        "cluster",
-        "samples=10",
-        "--run",
-        &run,
-        &number[0],
-        &number[1],
-    ];
+    let asked = ["ask", "cluster", &run, "samples=10", &number[0], &number[1]];
     let ran = deployment.job(&[&asked[..], &["--out", "clusters"]].concat());
     let text = fs::read(deployment.home.join("clusters/clusters.json")).unwrap();
     (
@@ -188,7 +180,6 @@ fn similar_patients_have_events_by_each_horizon_of_the_study() {
     let asked = [
         "ask",
         "neighbours",
-        "--run",
         &run,
         "--new",
         "new.csv",
@@ -303,7 +294,7 @@ fn thirds_of_predicted_risk_have_curves_that_lie_apart() {
     let deployment = with_patients(sizes, "survival", &job);
     let ran = deployment.job(&["submit", "job.toml", "--wait", "--out", "learned"]);
     let run = ran.must_succeed().stdout.lines().next().unwrap().to_owned();
-    let asked = ["ask", "cluster", "by=risk", "--run", &run];
+    let asked = ["ask", "cluster", &run, "by=risk"];
     let chosen = deployment.job(&[&asked[..], &["clusters_max=5"]].concat());
     chosen.must_fail(USAGE, &["thirds"]);
     let ran = deployment.job(&[&asked[..], &["--out", "clusters"]].concat());
@@ -330,6 +321,6 @@ fn thirds_of_predicted_risk_have_curves_that_lie_apart() {
     assert!(page.contains("Survival by thirds of the risk: Time to the event (days)"));
     browser::check(&deployment.home, &path, "survival by risk");
     // By the run itself the groups are others, which the study does not allow as well.
-    let other = deployment.job(&["ask", "cluster", "--run", &run, "--out", "other"]);
+    let other = deployment.job(&["ask", "cluster", &run, "--out", "other"]);
     other.must_fail(REFUSED, &["metrics_for_groups is 1, of which 1 are used"]);
 }

@@ -87,7 +87,7 @@ def _ask(
             asked["new"] = write_private(folder / "new.csv", new)
         written = folder / "answer.csv"
         name = run.folder if isinstance(run, Run) else run
-        printed = run_program(SITE_AGENT, [question, *options(run=name, json=True, csv=written, **asked)])
+        printed = run_program(SITE_AGENT, [question, str(name), *options(json=True, csv=written, **asked)])
         return Answer(question, json.loads(printed), table(written))
 
 

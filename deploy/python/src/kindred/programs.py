@@ -169,7 +169,7 @@ def simulate(
             for site, frame in data.items():
                 write_private(source / f"{site}.csv", frame)
         jobs = [] if job is None else [_job(job, folder)]
-        given = options(data=source, out=out, policy=policy, patient=patient, seed=seed, force=force)
+        given = options(data=source, out=out, policy=policy, id=patient, seed=seed, force=force)
         run_program(COORDINATOR, ["simulate", *jobs, *given], progress)
     return Run(Path(out))
 
@@ -187,7 +187,7 @@ def local(
     """Run a job on one table alone; nothing leaves. `patient` is the column of the identifiers."""
     with private_folder() as folder:
         data = write_private(folder / "patients.csv", frame)
-        given = options(data=data, out=out, patient=patient, seed=seed, force=force)
+        given = options(data=data, out=out, id=patient, seed=seed, force=force)
         run_program(SITE_AGENT, ["local", _job(job, folder), *given], progress)
     return Run(Path(out))
 

@@ -204,9 +204,7 @@ fn place(arguments: &Predict) -> Where {
     Where {
         of: Patients {
             run: arguments.run.clone().unwrap_or_default(),
-            config: arguments.config.clone(),
-            data: arguments.data.clone(),
-            id: arguments.id.clone(),
+            cohort: arguments.cohort.clone(),
         },
         by: arguments.by,
         ridge: arguments.ridge,

@@ -432,14 +432,12 @@ impl Model {
     /// Patients of a file with the columns of the job, or of the site's source.
     pub(super) fn read(&self, arguments: &Predict) -> Result<Asked, CasesError> {
         let file = arguments.new.clone().unwrap_or_default();
-        let config = arguments
-            .config
-            .as_deref()
-            .map(SiteConfig::open)
-            .transpose()?;
+        let asked = &arguments.cohort;
+        // A saved model needs no source: the configuration counts where it is named.
+        let config = asked.config.as_deref().map(SiteConfig::open).transpose()?;
         let source = match config {
             Some(config) => config.source.with_file(&file),
-            None => SourceConfig::of_file(&file, arguments.id.clone()),
+            None => SourceConfig::of_file(&file, asked.id.clone()),
         };
         let read = source::read_queries(&source, &self.job).map_err(CasesError::Data)?;
         let Queries { columns, patients } = read;

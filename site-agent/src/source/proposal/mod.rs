@@ -12,6 +12,7 @@ use columns::{Kind, Known, Wanted};
 use protocol::cohort::{FeatureKind, OutcomeKind, OutcomeSpecification};
 use protocol::job::Job;
 use protocol::study::Study;
+use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
@@ -87,6 +88,14 @@ impl Proposal {
     /// The questions that are left.
     pub fn open(&self) -> impl Iterator<Item = String> + '_ {
         self.columns.open()
+    }
+}
+
+impl Serialize for Proposal {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let open: Vec<String> = self.open().collect();
+        let said = serde_json::json!({"text": self.to_string(), "open": open});
+        said.serialize(serializer)
     }
 }
 
