@@ -96,6 +96,17 @@ pub enum Command {
     /// The hospitals of your studies
     #[command(subcommand)]
     Sites(Sites),
+    /// List and verify what operators did
+    #[command(subcommand)]
+    Audit(Audit),
+    /// Copy the coordinator's folder: runs, studies and audit log; a coordinator may run meanwhile
+    #[command(after_help = "Example:\n  kindred-coordinator backup --out /backup/monday")]
+    Backup(BackUp),
+    /// Put a copy in the folder's place; refused where that would forget what was done since
+    #[command(
+        after_help = "Examples:\n  kindred-coordinator restore /backup/monday\n  kindred-coordinator restore /backup/monday --latest"
+    )]
+    Restore(Restore),
     /// Print a script that completes this program's command line
     #[command(
         after_help = "Example:\n  kindred-coordinator completions bash > /etc/bash_completion.d/kindred-coordinator"
@@ -114,6 +125,81 @@ pub enum Sites {
         after_help = "Examples:\n  kindred-coordinator sites list\n  kindred-coordinator sites list --json --config operator.toml"
     )]
     List(List),
+}
+
+/// `audit`.
+#[derive(Debug, Subcommand)]
+pub enum Audit {
+    /// Print who proposed, submitted, cancelled, fetched, removed or closed what, and when
+    #[command(
+        after_help = "Examples:\n  kindred-coordinator audit list\n  kindred-coordinator audit list RUN --json"
+    )]
+    List(AuditList),
+    /// Check that no entry was changed, removed or moved
+    #[command(
+        after_help = "Examples:\n  kindred-coordinator audit verify\n  kindred-coordinator audit verify --head 120:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+    )]
+    Verify(AuditVerify),
+}
+
+/// `audit list`.
+#[derive(Debug, Args)]
+pub struct AuditList {
+    /// Only what was done to this run
+    pub run: Option<String>,
+    /// The coordinator's configuration.
+    #[command(flatten)]
+    pub config: CoordinatorConfig,
+    /// Print JSON, for machines
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `audit verify`.
+#[derive(Debug, Args)]
+pub struct AuditVerify {
+    /// An earlier head, ENTRIES:HASH, to detect a cut-off end as well
+    #[arg(long, value_name = "HEAD")]
+    pub head: Option<String>,
+    /// The coordinator's configuration.
+    #[command(flatten)]
+    pub config: CoordinatorConfig,
+    /// Print JSON, for machines
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `backup`.
+#[derive(Debug, Args)]
+pub struct BackUp {
+    /// New folder for the copy; it holds keys and results, readable by its owner alone
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// The configuration.
+    #[command(flatten)]
+    pub config: CoordinatorConfig,
+    /// Print JSON, for machines
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `restore`.
+#[derive(Debug, Args)]
+pub struct Restore {
+    /// The folder that `backup` wrote
+    pub backup: PathBuf,
+    /// The last head, ENTRIES:HASH, where the folder is lost
+    #[arg(long, value_name = "HEAD", conflicts_with = "latest")]
+    pub head: Option<String>,
+    /// Confirm that nothing was written since the backup, where the folder is lost
+    #[arg(long)]
+    pub latest: bool,
+    /// The configuration.
+    #[command(flatten)]
+    pub config: CoordinatorConfig,
+    /// Print JSON, for machines
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `simulate`.

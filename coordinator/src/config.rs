@@ -3,6 +3,7 @@
 use protocol::document::{self, DocumentErrors, Section};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use wire::{Address, CredentialFiles};
 
 /// The coordinator's configuration.
@@ -20,6 +21,8 @@ pub struct CoordinatorConfig {
     pub status: Option<SocketAddr>,
     /// Where certificates are signed, and by which authority.
     pub enrolment: Option<Enrolling>,
+    /// For how long the results of ended runs are kept.
+    pub retain: Option<Duration>,
 }
 
 /// Where certificates are signed, and by which authority.
@@ -101,9 +104,11 @@ impl CoordinatorConfig {
                     days: u32::try_from(days).ok()?,
                 })
             });
+            let retain = service::retain(root);
             let (tls, revoked) = tls?;
             Some(Self {
                 status,
+                retain,
                 enrolment,
                 listen: address?,
                 folder: home?,

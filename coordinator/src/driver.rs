@@ -6,15 +6,18 @@
 
 mod calls;
 mod course;
+mod keeping;
 mod queue;
 mod received;
 mod seen;
 mod studies;
 
+use crate::audit::Audit;
 use crate::clock::Clock;
 use crate::journals::Journals;
-use crate::store::{Store, StoreError, Submission, failed_result};
+use crate::store::{Store, StoreError, Submission};
 use course::{Course, Stepped};
+pub use keeping::Keeping;
 use protocol::failure::{Code, Failure};
 use protocol::message::{Answer, Closed, Reply, ToCoordinator};
 use protocol::name::{RunId, SiteName};
@@ -46,6 +49,12 @@ type SharedStore = Arc<Mutex<Store>>;
 struct Driver {
     clock: Clock,
     store: SharedStore,
+    /// What operators did.
+    audit: Audit,
+    /// For how long results are kept.
+    retain: Option<Duration>,
+    /// When older ones were last taken away.
+    swept: Option<Timestamp>,
     /// By which it is judged whether an answer is the site's own.
     warrants: Warrants,
     sites: BTreeMap<SiteName, Connected>,
@@ -92,7 +101,7 @@ struct Heard {
 /// # Errors
 /// [`StoreError`]: what cannot be stored must not be sent.
 pub async fn drive(
-    store: Store,
+    keeping: Keeping,
     warrants: Warrants,
     mut incoming: mpsc::Receiver<Incoming>,
     seen: Seen,
@@ -100,10 +109,11 @@ pub async fn drive(
 ) -> Result<(), StoreError> {
     let (heard, mut inbox) = mpsc::channel(INBOX_MAX);
     let (done, mut calls_done) = mpsc::channel(CALLS_AT_ONCE_MAX);
-    let mut driver = Driver::resume(store, warrants, (heard, done), seen)?;
+    let mut driver = Driver::resume(keeping, warrants, (heard, done), seen)?;
     let mut stop = std::pin::pin!(stop);
     loop {
         driver.begin_next();
+        driver.sweep();
         driver.seen.unfinished(driver.shown.len());
         let is_idle = driver.active.as_ref().is_none_or(Course::is_idle);
         tokio::select! {
@@ -130,53 +140,6 @@ pub async fn drive(
 }
 
 impl Driver {
-    /// Takes up what the store holds: the run that was active goes on, the others stay queued.
-    fn resume(
-        mut store: Store,
-        warrants: Warrants,
-        (heard, done): (mpsc::Sender<Heard>, mpsc::Sender<calls::Done>),
-        seen: Seen,
-    ) -> Result<Self, StoreError> {
-        let clock = Clock::start(store.latest()?);
-        let journals = Journals::new(store.journals()?);
-        let studies = Studies::new(store.studies()?);
-        let mut waiting = Vec::new();
-        for unfinished in store.unfinished()? {
-            match unfinished.submission {
-                Ok(submission) => waiting.push(submission),
-                Err(problems) => {
-                    let run = unfinished.run;
-                    tracing::error!(%run, "the job of a stored run cannot be read; the run has failed");
-                    let failure = Failure::new(Code::Job, problems);
-                    let failed = failed_result(run, unfinished.job, unfinished.seed, failure);
-                    store.end(failed, clock.now())?;
-                }
-            }
-        }
-        let mut driver = Self {
-            clock,
-            store: Arc::new(Mutex::new(store)),
-            warrants,
-            sites: BTreeMap::new(),
-            past: BTreeMap::new(),
-            connections: 0,
-            heard,
-            queue: Queue::default(),
-            active: None,
-            shown: BTreeMap::new(),
-            calls: Arc::new(Semaphore::new(CALLS_AT_ONCE_MAX)),
-            done,
-            journals,
-            studies,
-            seen,
-        };
-        waiting
-            .into_iter()
-            .for_each(|submission| driver.enqueue(submission));
-        driver.end_runs_of_closed();
-        Ok(driver)
-    }
-
     fn begin_next(&mut self) {
         let (sites, studies) = (&self.sites, &self.studies);
         let may_begin = |one: &Submission| studies.may_begin(&one.job);

@@ -1,15 +1,19 @@
 //! Exit codes, as deploy/codes.md documents them.
 
+use crate::config::ConfigError;
 use crate::enrolment::EnrolmentError;
 use crate::folder::FolderError as RunsFolderError;
 use crate::operator::{AskError, OperatorError, StudyError};
 use crate::serve::ServeError;
 use crate::simulate::{AgentsError, KeptError, SimulateError};
+use crate::store::StoreError;
 use protocol::failure::Code;
 use protocol::name::NameError;
 use protocol::progress::Ending;
 use report::{FolderError, JsonError};
+use service::backup::BackupError;
 use service::certificate::CertifiedError;
+use service::chain::{ChainError, HeadError};
 use std::io;
 use wire::TlsError;
 use wire::certificates::CertificateError;
@@ -37,6 +41,8 @@ pub enum Exit {
     Connection = 5,
     /// The run failed.
     Run = 6,
+    /// The audit log is not what was written.
+    Books = 7,
     /// The run has not ended: it is no longer watched, or its result was asked for too early.
     Going = 8,
     /// The run has ended already, otherwise than cancelled: it cannot be cancelled.
@@ -116,11 +122,44 @@ impl Exit {
 report::exits! {
     CertificateError => Usage,
     CertifiedError => Usage,
+    ConfigError => Usage,
+    StoreError => Failed,
+    HeadError => Usage,
     JsonError => Failed,
     NameError => Usage,
     TlsError => Usage,
     UsageError => Usage,
     io::Error => Failed,
+}
+
+impl Exits for ChainError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::InUse { .. } => Exit::Usage,
+            Self::File { .. } => Exit::Failed,
+            Self::Broken { .. } | Self::Study { .. } => Exit::Books,
+        }
+    }
+}
+
+impl Exits for BackupError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::File { .. } => Exit::Failed,
+            Self::There { .. } | Self::Other { .. } | Self::Unknown { .. } => Exit::Usage,
+            Self::Changed { .. } | Self::Behind { .. } => Exit::Books,
+            Self::Book(error) => error.exit(),
+        }
+    }
+}
+
+impl Exits for RunsFolderError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::InUse { .. } => Exit::Usage,
+            Self::System { .. } => Exit::Failed,
+        }
+    }
 }
 
 impl Exits for FolderError {
@@ -239,15 +278,12 @@ impl Exits for AskError {
 impl Exits for ServeError {
     fn exit(&self) -> Exit {
         match self {
-            Self::Config(_) | Self::Tls(_) | Self::Folder(RunsFolderError::InUse { .. }) => {
-                Exit::Usage
-            }
+            Self::Config(_) | Self::Tls(_) => Exit::Usage,
+            Self::Folder(error) => error.exit(),
             Self::Certificate(_) | Self::NoEnrolment { .. } => Exit::Usage,
+            Self::Audit(error) => error.exit(),
             Self::Listen(_) | Self::Status(_) => Exit::Connection,
-            Self::Folder(RunsFolderError::System { .. })
-            | Self::Store(_)
-            | Self::Port(_)
-            | Self::Signals(_) => Exit::Failed,
+            Self::Store(_) | Self::Port(_) | Self::Signals(_) => Exit::Failed,
         }
     }
 }

@@ -8,7 +8,7 @@ use wire::private;
 /// The file that a running coordinator holds locked; the system lets go of it when the program ends.
 const LOCK: &str = "coordinator.lock";
 /// The store.
-const STORE: &str = "coordinator.sqlite";
+pub(crate) const STORE: &str = "coordinator.sqlite";
 
 /// A folder that this program holds.
 #[derive(Debug)]

@@ -1,5 +1,7 @@
 //! The coordinator: carries out what `protocol::run` decides, for sites and operators.
 
+pub mod audit;
+pub mod backup;
 pub mod certificates;
 pub mod cli;
 pub mod clock;

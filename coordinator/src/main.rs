@@ -2,10 +2,13 @@
 
 use clap::{CommandFactory, Parser};
 use coordinator::certificates::{Invited, IssuedCertificates};
-use coordinator::cli::{Certificates, Cli, Command, Issue, Job, JobResult, Party, Sites, Study};
+use coordinator::cli::{
+    Audit, Certificates, Cli, Command, Issue, Job, JobResult, Party, Sites, Study,
+};
+use coordinator::config::CoordinatorConfig;
 use coordinator::exit::{Ended, Exit, UsageError};
 use coordinator::operator::{self, Asked, Hospitals, Watched};
-use coordinator::{doctor, enrolment, init, serve, simulate};
+use coordinator::{audit, backup, doctor, enrolment, init, serve, simulate};
 use protocol::name::RunId;
 use protocol::progress::Ending;
 use report::{Did, PendingFolder, RunSaid, complain, remark, say, with_causes};
@@ -33,6 +36,9 @@ fn main() -> ExitCode {
         | Command::Study(_)
         | Command::Job(_)
         | Command::Sites(_)
+        | Command::Audit(_)
+        | Command::Backup(_)
+        | Command::Restore(_)
         | Command::Init(_)
         | Command::Enrol(_)
         | Command::Renew(_)
@@ -100,6 +106,12 @@ async fn run(command: Command) -> Result<Exit, Ended> {
             let studies = operator::studies(&arguments.config).await?;
             show(&Hospitals::of(&studies), arguments.json)
         }
+        Command::Audit(audit) => run_audit(&audit),
+        Command::Backup(arguments) => {
+            let config = CoordinatorConfig::open(&arguments.config)?;
+            show(&backup::backup(&config, &arguments.out)?, arguments.json)
+        }
+        Command::Restore(arguments) => show(&backup::restore(&arguments)?, arguments.json),
         Command::Init(arguments) => {
             let founded = init::init(&arguments)?;
             show(&founded, arguments.json)?;
@@ -122,6 +134,22 @@ async fn run(command: Command) -> Result<Exit, Ended> {
             let written = arguments.write(Cli::command())?;
             let pages = written.iter().map(PathBuf::as_path);
             show(&Did::to_files("written", pages), arguments.json)
+        }
+    }
+}
+
+fn run_audit(command: &Audit) -> Result<Exit, Ended> {
+    match command {
+        Audit::List(arguments) => {
+            let folder = CoordinatorConfig::open(&arguments.config)?.folder;
+            let listed = audit::list(&folder, arguments.run.as_deref())?;
+            show(&listed, arguments.json)
+        }
+        Audit::Verify(arguments) => {
+            let kept = arguments.head.as_ref();
+            let kept = kept.map(|head| head.parse()).transpose()?;
+            let folder = CoordinatorConfig::open(&arguments.config)?.folder;
+            show(&audit::verify(&folder, kept.as_ref())?, arguments.json)
         }
     }
 }

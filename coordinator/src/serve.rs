@@ -1,12 +1,14 @@
 //! The deployed coordinator: waits for sites and operators.
 
+use crate::audit::Audit;
 use crate::cli;
 use crate::config::{ConfigError, CoordinatorConfig};
 use crate::driver;
-use crate::driver::Seen;
+use crate::driver::{Keeping, Seen};
 use crate::enrolment;
 use crate::folder::{Folder, FolderError};
 use crate::store::{Store, StoreError};
+use service::chain::ChainError;
 use service::signals::{Heard, Signals};
 use service::status::{Status, StatusError};
 use service::supervisor;
@@ -36,6 +38,9 @@ pub enum ServeError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The audit log is not what was written, or cannot be used.
+    #[error(transparent)]
+    Audit(#[from] ChainError),
     /// The port failed.
     #[error(transparent)]
     Port(#[from] wire::ServeError),
@@ -68,7 +73,11 @@ pub async fn serve(arguments: &cli::Serve) -> Result<(), ServeError> {
         None => ServerTls::load(&config.tls)?,
     };
     let folder = Folder::open(&config.folder)?;
-    let store = Store::open(&folder.store())?;
+    let keeping = Keeping {
+        store: Store::open(&folder.store())?,
+        audit: Audit::open(&config.folder)?,
+        retain: config.retain,
+    };
     let listener = wire::listen(config.listen)?;
     tracing::info!(listen = %config.listen, "the coordinator waits for sites and operators");
     let (calls, incoming) = mpsc::channel(CALLS_MAX);
@@ -83,7 +92,7 @@ pub async fn serve(arguments: &cli::Serve) -> Result<(), ServeError> {
     let (seen, mut status) = (Seen::default(), Status::new(driver::VERSION));
     seen.register(&mut status);
     let mut serving = tokio::spawn(wire::serve(listener, tls, calls, until(closed)));
-    let driving = driver::drive(store, warrants, incoming, seen, until(stopped));
+    let driving = driver::drive(keeping, warrants, incoming, seen, until(stopped));
     let mut driving = std::pin::pin!(driving);
     let (_certificate, named) = watch::channel(config.tls.certificate.clone());
     let standing = service::stand(status, config.status, named);

@@ -5,6 +5,7 @@ mod desk;
 mod kept;
 mod plan;
 
+use crate::audit::Audit;
 use crate::cli::Simulate;
 use crate::driver;
 use crate::operator::certificate;
@@ -248,7 +249,11 @@ impl Coordinator {
         Self {
             serving: tokio::spawn(serving),
             driving: tokio::spawn(driver::drive(
-                store,
+                driver::Keeping {
+                    store,
+                    audit: Audit::none(),
+                    retain: None,
+                },
                 warrants,
                 incoming,
                 driver::Seen::default(),

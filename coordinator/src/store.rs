@@ -8,7 +8,7 @@ mod schema;
 mod studies;
 
 use kept::readable;
-pub use kept::{UNREADABLE, ended_progress, failed_result, unreadable};
+pub use kept::{UNREADABLE, copy_store, ended_progress, failed_result, unreadable};
 pub use studies::KeptStudy;
 
 use protocol::job::Job;
@@ -20,6 +20,7 @@ use protocol::result::RunResult;
 use protocol::run::Record;
 use protocol::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+use service::chain::ChainError;
 use std::fs::OpenOptions;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -99,6 +100,9 @@ pub enum StoreError {
         #[source]
         source: io::Error,
     },
+    /// The audit log.
+    #[error(transparent)]
+    Audit(#[from] ChainError),
     /// A stored answer or result cannot be decoded.
     #[error("the coordinator's store holds what this version cannot read")]
     Decode(#[from] WireError),

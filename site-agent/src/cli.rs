@@ -125,6 +125,14 @@ pub enum Command {
         after_help = "Example:\n  kindred-site-agent synthesise --sites north=260,south=180 --seed 1 --out hospitals"
     )]
     Synthesise(Synthesise),
+    /// Copy the site's folder: books, keys, studies and results; an agent may run meanwhile
+    #[command(after_help = "Example:\n  kindred-site-agent backup --out /backup/monday")]
+    Backup(BackUp),
+    /// Put a copy in the folder's place; refused where that would forget what left since
+    #[command(
+        after_help = "Examples:\n  kindred-site-agent restore /backup/monday\n  kindred-site-agent restore /backup/monday --latest"
+    )]
+    Restore(Restore),
     /// Print a script that completes this program's command line
     #[command(
         after_help = "Example:\n  kindred-site-agent completions bash > /etc/bash_completion.d/kindred-site-agent"
@@ -139,6 +147,39 @@ pub enum Command {
 #[derive(Debug, Args)]
 pub struct SiteOnly {
     /// The site's configuration.
+    #[command(flatten)]
+    pub config: ConfigFile,
+    /// Print JSON, for machines
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `backup`.
+#[derive(Debug, Args)]
+pub struct BackUp {
+    /// New folder for the copy; it holds keys and results, readable by its owner alone
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// The configuration.
+    #[command(flatten)]
+    pub config: ConfigFile,
+    /// Print JSON, for machines
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `restore`.
+#[derive(Debug, Args)]
+pub struct Restore {
+    /// The folder that `backup` wrote
+    pub backup: PathBuf,
+    /// The last head, ENTRIES:HASH, where the folder is lost
+    #[arg(long, value_name = "HEAD", conflicts_with = "latest")]
+    pub head: Option<String>,
+    /// Confirm that nothing was written since the backup, where the folder is lost
+    #[arg(long)]
+    pub latest: bool,
+    /// The configuration.
     #[command(flatten)]
     pub config: ConfigFile,
     /// Print JSON, for machines

@@ -12,6 +12,7 @@ use crate::run::local::LocalError;
 use crate::studies::StudyError;
 use crate::synthesise::SynthesiseError;
 use protocol::name::NameError;
+use service::backup::BackupError;
 use service::certificate::CertifiedError;
 use service::status::StatusError;
 use similarity::uses::clusters::ClusterError;
@@ -79,6 +80,17 @@ impl Exits for ChainError {
 fn is_room_wanted(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     matches!(error.kind(), FileTooLarge | QuotaExceeded | StorageFull)
+}
+
+impl Exits for BackupError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::File { .. } => Exit::Failed,
+            Self::There { .. } | Self::Other { .. } | Self::Unknown { .. } => Exit::Usage,
+            Self::Changed { .. } | Self::Behind { .. } => Exit::Books,
+            Self::Book(error) => error.exit(),
+        }
+    }
 }
 
 impl Exits for AuditError {

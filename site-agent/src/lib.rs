@@ -1,5 +1,6 @@
 //! The site agent: reads one hospital's patients, and carries out what `protocol::site` decides.
 
+pub mod backup;
 pub mod books;
 pub mod cases;
 pub mod cli;

@@ -25,10 +25,10 @@ use site_agent::pages::Pages;
 use site_agent::run::audit::Audit;
 use site_agent::run::driver::Seen;
 use site_agent::run::{answers, audit};
-use site_agent::run::{driver, listed, local};
+use site_agent::run::{driver, listed, local, retention};
 use site_agent::source::{Checked, DataCheck, Dictionary};
 use site_agent::studies::{Listing, Review};
-use site_agent::{cases, cli, doctor, enrolment, init, source, studies, synthesise};
+use site_agent::{backup, cases, cli, doctor, enrolment, init, source, studies, synthesise};
 use std::fmt::{self, Display};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -55,14 +55,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<Exit, Ended> {
     match command {
         Command::Serve(arguments) => serve(&arguments),
-        Command::Doctor(arguments) => {
-            let checkup = runtime()?.block_on(doctor::examine(&arguments.config));
-            show(&checkup, arguments.json)?;
-            Ok(match checkup.is_well() {
-                true => Exit::Done,
-                false => Exit::Failed,
-            })
-        }
+        Command::Doctor(arguments) => doctor(&arguments),
         Command::Enrol(arguments) => enrol(&arguments),
         Command::Site(Site::Init(arguments)) => {
             let initialised = init::init(&arguments.config, &arguments.table)?;
@@ -108,6 +101,11 @@ fn run(command: Command) -> Result<Exit, Ended> {
             show(&runs, arguments.json)
         }
         Command::Pages(arguments) => pages(&arguments),
+        Command::Backup(arguments) => {
+            let config = SiteConfig::open(&arguments.config)?;
+            show(&backup::backup(&config, &arguments.out)?, arguments.json)
+        }
+        Command::Restore(arguments) => show(&backup::restore(&arguments)?, arguments.json),
         Command::Synthesise(arguments) => {
             let written = synthesise::synthesise(&arguments)?;
             show(&files("written", &written), arguments.json)
@@ -118,6 +116,15 @@ fn run(command: Command) -> Result<Exit, Ended> {
             show(&files("written", &written), arguments.json)
         }
     }
+}
+
+fn doctor(arguments: &cli::Doctor) -> Result<Exit, Ended> {
+    let checkup = runtime()?.block_on(doctor::examine(&arguments.config));
+    show(&checkup, arguments.json)?;
+    Ok(match checkup.is_well() {
+        true => Exit::Done,
+        false => Exit::Failed,
+    })
 }
 
 /// Files that were written.
@@ -431,18 +438,22 @@ async fn attend(arguments: &Serve, mut config: SiteConfig, mut dial: Dial) -> Re
     let (certificate, named) = watch::channel(config.tls.certificate.clone());
     let standing = service::stand(status, config.status, named);
     let mut standing = std::pin::pin!(standing);
+    let (present, configs) = watch::channel(config.clone());
+    let mut keeping = std::pin::pin!(retention::keep(configs));
     loop {
         let next = next_files(&mut signals, &arguments.config);
         let serving = driver::serve(config, dial, &seen, next);
         let served = tokio::select! {
             served = serving => served?,
             stood = &mut standing => return Ok(stood?),
+            () = &mut keeping => return Ok(()),
         };
         match served {
             None => return Ok(()),
             Some(files) => {
                 (config, dial) = files;
                 certificate.send_replace(config.tls.certificate.clone());
+                present.send_replace(config.clone());
             }
         }
     }

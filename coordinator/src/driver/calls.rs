@@ -1,6 +1,7 @@
 //! What operators ask. A run is its operator's own: for everybody else it is not there.
 
 use super::{Driver, SharedStore, Shown, locked, studies};
+use crate::audit::{Act, Audit, Entry};
 use crate::store::{KeptStudy, Known, Listed, StoreError, Submission, UNREADABLE, unreadable};
 use protocol::failure::{Code, Failure};
 use protocol::job::Job;
@@ -87,35 +88,31 @@ impl Driver {
                     Ok(summary?.map(|progress| Ok(watch::Sender::new(progress).subscribe())))
                 }),
             },
-            OperatorCall::Cancel { run, reply } => self.cancel(operator, &run, reply),
-            OperatorCall::Remove { run, reply } => match self.own(&run, operator) {
-                Some(_) => {
-                    let text = "the run has not ended; `job cancel` ends it";
-                    let _ = reply.send(Err(Failure::new(Code::Running, text)));
-                }
-                None => self.read(operator, run, reply, |store, run, operator| {
-                    let removed = locked(store).remove(run, operator)?;
-                    Ok(removed.map(|is_gone| match is_gone {
-                        true => Ok(()),
-                        false => Err(is_card(run)),
-                    }))
-                }),
-            },
+            OperatorCall::Cancel { run, reply } => {
+                let act = self.act(operator, Act::Cancelled).on_run(&run);
+                self.cancel(operator, &run, self.noted(act, reply));
+            }
+            OperatorCall::Remove { run, reply } => self.remove(operator, run, reply),
             OperatorCall::FetchResult { run, reply } => match self.own(&run, operator) {
                 Some(_) => {
                     let text = "the run has not ended; watch it until it has";
                     let _ = reply.send(Err(Failure::new(Code::Running, text)));
                 }
-                None => self.read(operator, run, reply, |store, run, operator| {
-                    Ok(locked(store).result(run, operator)?.map(Ok))
-                }),
+                None => {
+                    let act = self.act(operator, Act::Fetched).on_run(&run);
+                    let reply = self.noted(act, reply);
+                    self.read(operator, run, reply, |store, run, operator| {
+                        Ok(locked(store).result(run, operator)?.map(Ok))
+                    });
+                }
             },
             OperatorCall::List { reply } => self.list(operator, reply),
             OperatorCall::ListStudies { reply } => {
                 let _ = reply.send(Ok(self.list_studies(operator)));
             }
             OperatorCall::CloseStudy { study, reply } => {
-                self.close_study(operator, &study, reply);
+                let act = self.act(operator, Act::Closed).on_study(&study);
+                self.close_study(operator, &study, self.noted(act, reply));
             }
         }
     }
@@ -205,16 +202,17 @@ impl Driver {
     }
 
     /// A run of this operator that has not ended.
-    fn own(&self, run: &RunId, operator: &OperatorName) -> Option<&Shown> {
+    pub(super) fn own(&self, run: &RunId, operator: &OperatorName) -> Option<&Shown> {
         let shown = self.shown.get(run);
         shown.filter(|shown| shown.operator == operator.as_str())
     }
 
     fn submit(&self, submitted: Submitted, reply: Reply<RunId>, permit: OwnedSemaphorePermit) {
         let (store, done) = (Arc::clone(&self.store), self.done.clone());
+        let audit = self.audit.clone();
         tokio::task::spawn_blocking(move || {
             let operator = submitted.operator.to_string();
-            let told = match take(submitted, &store) {
+            let told = match take(submitted, &store, &audit) {
                 Ok((submission, answer, study)) => Done::Submitted {
                     operator,
                     submission,
@@ -231,7 +229,7 @@ impl Driver {
     }
 
     /// Reads something of a run that has ended.
-    fn read<T: Send + 'static>(
+    pub(super) fn read<T: Send + 'static>(
         &self,
         operator: &OperatorName,
         run: RunId,
@@ -318,7 +316,7 @@ impl Driver {
 }
 
 /// The same job with the same token is the same run, however often it is submitted.
-fn take(submitted: Submitted, store: &SharedStore) -> Result<Taken, StoreError> {
+fn take(submitted: Submitted, store: &SharedStore, audit: &Audit) -> Result<Taken, StoreError> {
     let Submitted {
         operator,
         job,
@@ -360,6 +358,12 @@ fn take(submitted: Submitted, store: &SharedStore) -> Result<Taken, StoreError> 
         submitted: at,
         began: None,
     };
+    let act = |did| Entry::new(at, &operator, did).on_run(&run);
+    audit.note(&match (&study, &submission.job.study) {
+        (Some(proposed), _) => act(Act::Proposed).on_study(&proposed.study.name),
+        (None, Some(study)) => act(Act::Submitted).on_study(&study.name),
+        (None, None) => act(Act::Submitted),
+    })?;
     let store = locked(store);
     if let Some(study) = &study {
         store.propose(&study.study, &run, at)?;
@@ -421,11 +425,6 @@ fn unknown(run: &RunId) -> Failure {
     Failure::new(Code::Run, text)
 }
 
-fn is_card(run: &RunId) -> Failure {
-    let text = format!("run {run} opened a study: its card stays as long as the study is known");
-    Failure::new(Code::Study, text)
-}
-
 /// What is said to whoever cancels a run that has ended: nothing where it was cancelled, as a call may be made twice.
 fn over(run: &Progress) -> Result<(), Failure> {
     let how = match &run.ending {
@@ -449,7 +448,7 @@ fn unread(run: &RunId, error: &StoreError) -> Failure {
     )
 }
 
-fn busy() -> Failure {
+pub(super) fn busy() -> Failure {
     let text = "too many calls at the same time; try again";
     Failure::new(Code::Busy, text)
 }

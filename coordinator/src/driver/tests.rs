@@ -91,8 +91,13 @@ async fn runs_that_cannot_be_gone_on_with_fail_with_a_reason_and_the_next_begins
     let (calls, incoming) = mpsc::channel(4);
     wire::certificates::init(home.path(), wire::certificates::Validity::days(1)).unwrap();
     let warrants = Warrants::load(&home.path().join("authority/certificate.pem")).unwrap();
-    let driving = tokio::spawn(drive(
+    let keeping = Keeping {
         store,
+        audit: Audit::none(),
+        retain: None,
+    };
+    let driving = tokio::spawn(drive(
+        keeping,
         warrants,
         incoming,
         Seen::default(),

@@ -1,5 +1,6 @@
 //! What is kept of a run that has ended.
 
+use super::{Store, StoreError, forget};
 use protocol::failure::{Code, Failure};
 use protocol::job::Job;
 use protocol::method::Model;
@@ -7,7 +8,9 @@ use protocol::name::{OperatorName, RunId};
 use protocol::progress::{Ending, Progress, Times};
 use protocol::result::{PooledFigures, RunResult};
 use protocol::time::Timestamp;
-use rusqlite::{OptionalExtension, Transaction};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction};
+use std::path::Path;
+use std::time::Duration;
 
 /// The phase of a run that the store holds and that cannot be read.
 pub const UNREADABLE: &str = "unreadable";
@@ -67,6 +70,49 @@ pub fn ended_progress(result: &RunResult) -> Progress {
         notes: u32::try_from(result.notes.len()).unwrap_or(u32::MAX),
         ending: Some(result.ending.clone()),
     }
+}
+
+impl Store {
+    /// Takes away what runs left that ended longer ago than `retain`, but for the cards of studies; gives their number. One whose end
+    /// cannot be read stays.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn drop_ended(&mut self, now: Timestamp, retain: Duration) -> Result<usize, StoreError> {
+        let transaction = self.connection.transaction()?;
+        let sql = "SELECT run, summary FROM ended WHERE run NOT IN (SELECT run FROM studies)";
+        let mut statement = transaction.prepare(sql)?;
+        let mut rows = statement.query([])?;
+        let mut old = Vec::new();
+        while let Some(row) = rows.next()? {
+            let (run, summary): (String, Option<Vec<u8>>) = (row.get(0)?, row.get(1)?);
+            let summary = summary.and_then(|bytes| wire::decode_progress(&bytes).ok());
+            let ended = summary.and_then(|summary| summary.times.ended);
+            if ended.is_some_and(|ended| now.since(ended) > retain) {
+                old.push(run);
+            }
+        }
+        drop(rows);
+        drop(statement);
+        old.iter().try_for_each(|run| forget(&transaction, run))?;
+        transaction.commit()?;
+        if !old.is_empty() {
+            self.write_back()?;
+        }
+        Ok(old.len())
+    }
+}
+
+/// Copies the store at `from`, also while a coordinator writes it, to a file that is not there yet.
+///
+/// # Errors
+/// [`StoreError`].
+pub fn copy_store(from: &Path, to: &Path) -> Result<(), StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(from, flags)?;
+    let to = to.display().to_string();
+    connection.execute("VACUUM INTO ?1", [to])?;
+    Ok(())
 }
 
 /// Adds to a result who submitted the run, and its times.

@@ -5,6 +5,7 @@ use protocol::failure::{Code, Failure};
 use protocol::message::Answer;
 use protocol::method::Model;
 use protocol::method::unpsl::model::{self, RoundRow};
+use std::time::Duration;
 
 const JOB: &str = "name = \"a\"\nmethod = \"unpsl\"\nsites = [\"north\", \"south\"]\n[outcome]\ncolumn = \"y\"\n\
     kind = \"binary\"\npositive = [\"1\"]\n[[features]]\nname = \"x\"\nkind = \"numeric\"\n[unpsl]\n";
@@ -227,4 +228,49 @@ fn a_store_of_the_first_version_is_brought_up_to_date_with_its_unreadable_result
     assert_eq!(state, [(false, false), (true, false), (true, true)]);
     drop(store);
     home.store();
+}
+
+#[test]
+fn results_older_than_they_are_kept_go_and_cards_of_studies_stay() {
+    let home = Home::new();
+    let mut store = home.store();
+    for (run, at) in [
+        ("old", 1_000),
+        ("card", 2_000),
+        ("new", 9_000),
+        ("going", 10),
+    ] {
+        store.submit(&submission(run, "a", 1)).unwrap();
+        if run != "going" {
+            store.end(converged(run), Timestamp(at)).unwrap();
+        }
+    }
+    home.spoil("INSERT INTO studies VALUES ('s', '', 'card', 1, 0, NULL)");
+    let keep = Duration::from_millis(5_000);
+    assert_eq!(store.drop_ended(Timestamp(6_000), keep).unwrap(), 0);
+    assert_eq!(store.drop_ended(Timestamp(6_001), keep).unwrap(), 1);
+    assert_eq!(store.drop_ended(Timestamp(6_001), keep).unwrap(), 0);
+    let mut left = names(&store.list("a").unwrap());
+    left.sort();
+    assert_eq!(left, ["card", "going", "new"]);
+}
+
+#[test]
+fn a_run_is_removed_by_its_operator_once_it_has_ended_unless_it_opened_a_study() {
+    let home = Home::new();
+    let mut store = home.store();
+    for run in ["card", "done", "going"] {
+        store.submit(&submission(run, "a", 1)).unwrap();
+    }
+    for run in ["card", "done"] {
+        store.end(converged(run), Timestamp(2)).unwrap();
+    }
+    home.spoil("INSERT INTO studies VALUES ('s', '', 'card', 1, 0, NULL)");
+    let run = |name: &str| RunId::new(name).unwrap();
+    assert_eq!(store.remove(&run("done"), "b").unwrap(), None);
+    assert_eq!(store.remove(&run("going"), "a").unwrap(), None);
+    assert_eq!(store.remove(&run("card"), "a").unwrap(), Some(false));
+    assert_eq!(store.remove(&run("done"), "a").unwrap(), Some(true));
+    assert_eq!(store.remove(&run("done"), "a").unwrap(), None);
+    assert!(store.result(&run("card"), "a").unwrap().is_some());
 }

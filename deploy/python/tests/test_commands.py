@@ -102,6 +102,26 @@ def test_books_of_a_hospital(here, name):
     run(programs.COORDINATOR, "doctor", "doctor", "coordinator.toml")
 
 
+def test_backups(here, name):
+    coordinator = "coordinator.toml"
+    listed = run(programs.COORDINATOR, "audit-list", "audit list", coordinator)
+    assert {one["did"] for one in listed["entries"]} >= {"proposed", "submitted", "fetched"}
+    verified = run(programs.COORDINATOR, "audit-verify", "audit verify", coordinator)
+    assert verified["entries"] == len(listed["entries"])
+    copied = run(programs.COORDINATOR, "backup", "backup --out copies/runs", coordinator)
+    assert copied["head"] == verified["head"]
+    hospital("backup", "backup --out copies/north")
+    for program, copy, file in [
+        (programs.COORDINATOR, "runs", coordinator),
+        (programs.SITE_AGENT, "north", "north.toml"),
+    ]:
+        lines = Path(file).read_text().splitlines()
+        moved = ['folder = "restored"' if one.startswith("folder = ") else one for one in lines]
+        Path("moved.toml").write_text("\n".join(moved).replace('"restored"', f'"restored/{copy}"'))
+        restored = run(program, "backup", f"restore copies/{copy} --latest", "moved.toml")
+        assert restored["files"] > 0
+
+
 def test_studies(here, name):
     first = operator("sites", "sites list")[0]
     assert first["site"] == "east"

@@ -77,7 +77,7 @@ def test_lists_are_as_their_schemas_say(deployed, submitted):
 def test_what_operators_look_at_is_as_its_schema_says(deployed):
     folder = ["--folder", str(deployed / "certificates"), "--json"]
     listed = programs.run_program(programs.COORDINATOR, ["certificates", "list", *folder])
-    check("certificates-list", json.loads(listed))
+    check("certificates", json.loads(listed))
     assert "site-north" in {one["party"] for one in json.loads(listed)}
     for name, config in [(programs.COORDINATOR, "coordinator"), (programs.SITE_AGENT, "north")]:
         command = [programs._program(name), "doctor", "--config", str(deployed / f"{config}.toml"), "--json"]

@@ -1,7 +1,6 @@
 """Promise: each JSON schema describes every key of real output."""
 
 import json
-import re
 from pathlib import Path
 
 import jsonschema

@@ -2,7 +2,9 @@
 //!
 //! Nothing of it leaves the machine: the port is on loopback, and no number on it is of patients.
 
+pub mod backup;
 pub mod certificate;
+pub mod chain;
 pub mod cli;
 pub mod doctor;
 pub mod expiry;
@@ -12,12 +14,17 @@ pub mod signals;
 pub mod status;
 pub mod supervisor;
 
+use protocol::document::Section;
 use serde::Serialize;
 use status::{Status, StatusError};
 use std::fmt::Display;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 use tokio::sync::watch::Receiver;
+
+/// The longest that results are kept by a number of days, a hundred years.
+const DAYS_MAX: u64 = 36_500;
 
 /// What a command shows: a table for people, or JSON for machines.
 #[must_use]
@@ -27,6 +34,13 @@ pub fn shown(found: &(impl Serialize + Display), as_json: bool) -> String {
         true => serde_json::to_string_pretty(found).unwrap_or_default(),
         false => found.to_string(),
     }
+}
+
+/// The key `retain_days` of a configuration: for how long what ended runs left is kept; for ever without it.
+pub fn retain(root: &mut Section<'_, '_>) -> Option<Duration> {
+    let is_set = root.has("retain_days");
+    let days = is_set.then(|| root.count("retain_days", 1, 1..=DAYS_MAX));
+    Some(Duration::from_secs(days? * 86_400))
 }
 
 /// What every running program does besides its work: it answers at the status port, feeds the watchdog, and looks at its certificate, by the

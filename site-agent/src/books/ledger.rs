@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-pub(super) const FILE_NAME: &str = "ledger.jsonl";
+/// The ledger's name in the site's folder.
+pub const FILE_NAME: &str = "ledger.jsonl";
 /// The name of the site's own key in its folder.
 pub const KEY_NAME: &str = "fingerprint.key";
 

@@ -1,6 +1,5 @@
 //! What the site remembers, in files that show where they were touched.
 
-pub mod chain;
 mod entries;
 pub mod identity;
 pub mod journal;
@@ -8,3 +7,5 @@ pub mod key;
 pub mod ledger;
 pub mod secrets;
 pub mod transcript;
+
+pub use service::chain;

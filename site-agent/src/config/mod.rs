@@ -20,6 +20,7 @@ use protocol::name::SiteName;
 use service::cli::NoConfig;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use wire::{Address, ClientTls, CredentialFiles, Dial, TlsError, Warrants};
 
 /// Megabytes of the copies of all runs together, where the file does not say.
@@ -51,6 +52,8 @@ pub struct SiteConfig {
     pub folder: PathBuf,
     /// Bytes of the copies of all runs together, at most: of more the oldest go.
     pub transcripts_bytes_max: u64,
+    /// For how long what ended runs left is kept.
+    pub retain: Option<Duration>,
     /// Where the patients are and how their columns read.
     pub source: SourceConfig,
     /// What may leave the site; closed where the file has no `[policy]`.
@@ -149,6 +152,7 @@ impl SiteConfig {
                 TRANSCRIPTS_MEGABYTES,
                 1..=TRANSCRIPTS_MEGABYTES_MAX,
             );
+            let retain = service::retain(root);
             let source = source::read(root, folder);
             let policy = root.table("policy", policy::read).unwrap_or_default();
             let (tls, revoked) = files?;
@@ -163,6 +167,7 @@ impl SiteConfig {
                 pages,
                 folder: results?,
                 transcripts_bytes_max: transcripts << 20,
+                retain,
                 source: source?,
                 policy,
             })

@@ -70,7 +70,7 @@ pub fn list(config: &SiteConfig) -> Result<RunsListed, ChainError> {
         }
     }
     for run in results(&folder.join(RUNS))? {
-        found.entry(run).or_default().results = true;
+        found.entry(run.to_string()).or_default().results = true;
     }
     let named = found
         .into_iter()
@@ -81,14 +81,14 @@ pub fn list(config: &SiteConfig) -> Result<RunsListed, ChainError> {
 }
 
 /// The names of the runs that have left results.
-fn results(folder: &Path) -> Result<Vec<String>, ChainError> {
+pub(super) fn results(folder: &Path) -> Result<Vec<RunId>, ChainError> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(file_error(folder, "read", error)),
     };
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    Ok(names.filter(|name| RunId::new(name).is_ok()).collect())
+    Ok(names.filter_map(|name| RunId::new(&name).ok()).collect())
 }
 
 impl fmt::Display for RunsListed {

@@ -9,6 +9,7 @@ pub mod listed;
 pub mod local;
 pub mod orders;
 mod page;
+pub mod retention;
 mod seen;
 pub mod stop;
 mod summing;

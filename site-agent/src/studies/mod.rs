@@ -263,10 +263,14 @@ impl Approved {
         self.folder.join(CLOSED)
     }
 
+    /// Whether runs of it may still be answered here.
+    pub(crate) fn has_runs(&self, now: Timestamp) -> bool {
+        !(self.left || self.closed || self.study.is_over(now))
+    }
+
     /// Whether sums over its patients have left, or may yet.
     fn may_reveal(&self, now: Timestamp) -> bool {
-        let is_over = self.left || self.closed || self.study.is_over(now);
-        !is_over || opened::is_known(&self.folder)
+        self.has_runs(now) || opened::is_known(&self.folder)
     }
 }
 

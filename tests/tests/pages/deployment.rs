@@ -312,8 +312,14 @@ fn no_service_is_started_again_after_a_fault_that_only_people_can_mend() {
         let unit = text(Path::new("deploy/systemd").join(name));
         values(&unit, "RestartPreventExitStatus").join(" ")
     };
-    let usage = coordinator::exit::Exit::Usage as u8;
-    assert_eq!(never("kindred-coordinator.service"), usage.to_string());
+    let (usage, books) = (
+        coordinator::exit::Exit::Usage as u8,
+        coordinator::exit::Exit::Books as u8,
+    );
+    assert_eq!(
+        never("kindred-coordinator.service"),
+        format!("{usage} {books}")
+    );
     let (usage, books) = (
         site_agent::exit::Exit::Usage as u8,
         site_agent::exit::Exit::Books as u8,

@@ -8,7 +8,7 @@ use site_agent::exit::Exit as SiteAgent;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-const COORDINATOR: [Coordinator; 11] = [
+const COORDINATOR: [Coordinator; 12] = [
     Coordinator::Done,
     Coordinator::Failed,
     Coordinator::Usage,
@@ -16,6 +16,7 @@ const COORDINATOR: [Coordinator; 11] = [
     Coordinator::Refused,
     Coordinator::Connection,
     Coordinator::Run,
+    Coordinator::Books,
     Coordinator::Going,
     Coordinator::Ended,
     Coordinator::Cancelled,
@@ -43,6 +44,7 @@ fn codes() -> BTreeSet<u8> {
         | Coordinator::Refused
         | Coordinator::Connection
         | Coordinator::Run
+        | Coordinator::Books
         | Coordinator::Going
         | Coordinator::Ended
         | Coordinator::Cancelled

@@ -14,7 +14,8 @@ const WITHOUT_JSON: [&str; 5] = [
     "kindred-site-agent completions",
 ];
 /// What stands in a command's line without a name.
-const POSITIONAL: [&str; 7] = [
+const POSITIONAL: [&str; 8] = [
+    "BACKUP",
     "JOB",
     "RUN",
     "STUDY",

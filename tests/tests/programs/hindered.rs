@@ -14,16 +14,20 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Many rounds, of milliseconds each.
-const METRIC: &str = "name = \"metric\"\nmethod = \"unpsl\"\nstudy = \"demo.study.toml\"\noutcome = \"class\"\n\
+pub(crate) const METRIC: &str = "name = \"metric\"\nmethod = \"unpsl\"\nstudy = \"demo.study.toml\"\noutcome = \"class\"\n\
     [unpsl]\nrank = 1\nlambda_sparsity = 0.001\nconsensus = \"admm\"\ntolerance_relative = 1e-12\nround_limit = 300\n";
-const SEED: [&str; 2] = ["--seed", "3"];
+pub(crate) const SEED: [&str; 2] = ["--seed", "3"];
 /// A shell that runs the agent where no file may have more than a few bytes.
 const FULL: &str =
     "(trap '' XFSZ; ulimit -f 1; \"$0\" \"$@\"; echo \"it ended with $?\") 2>&1 | cat";
 
 /// Four hospitals, and a study that all but north have approved.
 fn proposed() -> Deployment {
-    let deployment = Deployment::start();
+    proposed_to(Deployment::start())
+}
+
+/// A study that all hospitals of a deployment but north have approved.
+fn proposed_to(deployment: Deployment) -> Deployment {
     let text = format!("{HEAD}{PATIENTS}").replace("rounds = 200", "rounds = 5000");
     draft(&deployment, &text, "demo.study.toml").must_succeed();
     study(&deployment, &["propose", "demo.study.toml"]).must_succeed();
@@ -35,7 +39,12 @@ fn proposed() -> Deployment {
 
 /// Four hospitals of an open study.
 pub(crate) fn open() -> Deployment {
-    let deployment = proposed();
+    opened(Deployment::start())
+}
+
+/// A deployment whose agents run, once a study is open.
+pub(crate) fn opened(deployment: Deployment) -> Deployment {
+    let deployment = proposed_to(deployment);
     at_site(&deployment, "north", &["approve", "demo.study.toml"]).must_succeed();
     until_shown(&deployment, "demo: open\n");
     deployment

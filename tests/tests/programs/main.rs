@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test panics, and says what it found
 
 mod alike_elsewhere;
+mod backups;
 mod bedside;
 mod browser;
 mod by_forest;
@@ -28,6 +29,7 @@ mod hospital_desk;
 mod imputed;
 mod judged_pairs;
 mod local;
+mod owners;
 mod rare_columns;
 mod recovery;
 mod regression;

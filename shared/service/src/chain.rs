@@ -72,7 +72,7 @@ pub enum ChainError {
         source: io::Error,
     },
     /// Another process writes it.
-    #[error("{path} is in use by another process; only one agent may run on one folder")]
+    #[error("{path} is in use by another process; only one program may run on one folder")]
     InUse {
         /// The file.
         path: String,
@@ -362,19 +362,25 @@ fn opening(number: u64, previous: &str) -> String {
 }
 
 /// Bytes as they are written down.
-pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+#[must_use]
+pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A new file is only there to stay once its folder is on the disk too.
-pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// What the file system says.
+pub fn sync_folder(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => File::open(folder)?.sync_all(),
         _ => File::open(".")?.sync_all(),
     }
 }
 
-pub(crate) fn file_error(path: &Path, what: &'static str, source: io::Error) -> ChainError {
+/// What the file system said of a file.
+#[must_use]
+pub fn file_error(path: &Path, what: &'static str, source: io::Error) -> ChainError {
     ChainError::File {
         path: path.display().to_string(),
         what,

@@ -1,0 +1,74 @@
+//! `backup` and `restore` of a coordinator's folder: its runs, studies and audit log. Certificates and configuration lie elsewhere.
+
+use crate::audit;
+use crate::cli;
+use crate::clock::Clock;
+use crate::config::CoordinatorConfig;
+use crate::driver::VERSION;
+use crate::exit::Ended;
+use crate::folder::{Folder, STORE};
+use crate::store::{Store, StoreError, copy_store, failed_result};
+use protocol::failure::{Code, Failure};
+use service::backup::{Backup, Copied, Known, Whole};
+use std::fs;
+use std::path::Path;
+
+/// Whose folder it is.
+const PARTY: &str = "a coordinator";
+
+/// Copies the folder, also while a coordinator writes it.
+///
+/// # Errors
+/// [`Ended`] says by which code the program ends.
+pub fn backup(config: &CoordinatorConfig, out: &Path) -> Result<Copied, Ended> {
+    let mut backup = Backup::begin(out)?;
+    copy_store(&config.folder.join(STORE), &backup.place(STORE))?;
+    backup.add(STORE)?;
+    // An act is noted before it is stored: what is copied later has it.
+    let log = config.folder.join(audit::FILE_NAME);
+    backup.copy_book(&log, audit::FILE_NAME)?;
+    Ok(backup.finish(VERSION, PARTY, audit::FILE_NAME)?)
+}
+
+/// Puts a copy in the folder's place, where no coordinator runs and nothing that was done since is forgotten.
+///
+/// # Errors
+/// [`Ended`] says by which code the program ends; then the folder is as it was.
+pub fn restore(arguments: &cli::Restore) -> Result<Copied, Ended> {
+    let config = CoordinatorConfig::open(&arguments.config)?;
+    let whole = Whole::open(&arguments.backup, PARTY)?;
+    let known = match (&arguments.head, arguments.latest) {
+        (Some(head), _) => Known::Head(head.parse()?),
+        (None, true) => Known::Latest,
+        (None, false) => Known::Nothing,
+    };
+    let held = Folder::open(&config.folder)?;
+    let log = config.folder.join(audit::FILE_NAME);
+    whole.goes_on(audit::FILE_NAME, &log, &known)?;
+    // What SQLite has beside the store that goes is not of the one that comes.
+    for ending in ["-wal", "-shm"] {
+        let _ = fs::remove_file(config.folder.join(format!("{STORE}{ending}")));
+    }
+    let copied = whole.restore(&config.folder, &[audit::FILE_NAME], audit::FILE_NAME)?;
+    end_runs(&mut Store::open(&held.store())?)?;
+    Ok(copied)
+}
+
+/// Ends the runs that the copy holds as under way: their hospitals may have answered more than it knows, and answer nothing twice.
+/// A study that waits for its hospitals goes on waiting.
+fn end_runs(store: &mut Store) -> Result<(), StoreError> {
+    const TEXT: &str = "the coordinator was restored from a backup that was made while the run went on; submit it again";
+    let now = Clock::start(store.latest()?).now();
+    for unfinished in store.unfinished()? {
+        let job = unfinished.submission.map(|submission| submission.job);
+        let has_begun = !store.records(&unfinished.run)?.is_empty();
+        if job.is_ok_and(|job| job.opens_study()) && !has_begun {
+            continue;
+        }
+        report::remark(format_args!("run {}: {TEXT}", unfinished.run));
+        let failure = Failure::new(Code::Stopped, TEXT);
+        let failed = failed_result(unfinished.run, unfinished.job, unfinished.seed, failure);
+        store.end(failed, now)?;
+    }
+    Ok(())
+}
