@@ -29,6 +29,7 @@ mod hospital_desk;
 mod imputed;
 mod judged_pairs;
 mod local;
+mod networks;
 mod owners;
 mod rare_columns;
 mod recovery;
