@@ -168,7 +168,8 @@ pub(super) async fn approve(
         wire::private::write(&file, known.study.text.as_bytes())?;
         let asked = StudyApprove {
             of: StudyFile {
-                config: desk.config.clone(),
+                config: desk.config.clone().into(),
+                json: false,
                 study: file,
             },
             consent: Vec::new(),
