@@ -82,7 +82,7 @@ def test_answers_have_sidecars_too(runs, mixed, tmp_path):
     for question, options in asked.items():
         written = tmp_path / f"{question}.csv"
         patients = ["--data", str(tmp_path / "patients.csv"), "--id", "id"]
-        answer = ["--run", str(run.folder), *options, "--csv", str(written)]
+        answer = [str(run.folder), *options, "--csv", str(written)]
         programs.run_program(programs.SITE_AGENT, [question, *patients, *answer])
         assert CSVW(str(written.with_name(written.name + SIDECAR)), validate=True).is_valid
         assert len(read(written)) > 1

@@ -80,7 +80,7 @@ impl Hospital {
 
     /// What the command says.
     fn command(&self, arguments: &[&str]) -> String {
-        let own = ["--config", "north.toml", "--run", RUN];
+        let own = [RUN, "--config", "north.toml"];
         let all = [&arguments[..1], &own, &arguments[1..]].concat();
         self.home.run(&site_agent(), &all).must_succeed().stdout
     }

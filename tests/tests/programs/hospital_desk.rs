@@ -199,7 +199,7 @@ fn what_left(deployment: &Deployment, visitor: &mut Visitor, own: &str) {
     let one = visitor
         .get(&format!("/left/{run}"))
         .must(200, &["By kind of message"]);
-    let listed = at_north(deployment, &["journal", "list", "--run", &run]);
+    let listed = at_north(deployment, &["journal", "list", &run]);
     let totals = listed.split("\nkind ").nth(1).unwrap();
     for line in totals.lines().skip(1) {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -210,7 +210,7 @@ fn what_left(deployment: &Deployment, visitor: &mut Visitor, own: &str) {
     let verified = visitor
         .post(&format!("/left/{run}/verify"), &[])
         .must(200, &["Verified: every question"]);
-    let printed = at_north(deployment, &["journal", "verify", "--run", &run]);
+    let printed = at_north(deployment, &["journal", "verify", &run]);
     let sentence = printed.lines().last().unwrap();
     assert!(
         verified
@@ -285,7 +285,7 @@ fn elsewhere(deployment: &Deployment, visitor: &mut Visitor, run: &str) {
         &operator_config(deployment.port(), "operator-researcher"),
     );
     let asked = deployment
-        .job(&["ask", "neighbours", "--run", run, "--new", "new.csv"])
+        .job(&["ask", "neighbours", run, "--new", "new.csv"])
         .must_succeed();
     let sentence = asked
         .stdout

@@ -102,8 +102,7 @@ pub enum ObjectiveError {
 pub struct LocalSolution {
     /// W_p, of the travelling shape.
     pub matrix: Array2<f64>,
-    /// f_p at the consensus, the site's term of (4.19), as finely as the settings say: an exact one, less what a question at the same
-    /// consensus is answered by, would be the site's loss at W = 0.
+    /// f_p at the consensus, the site's term of (4.19), as a question there is answered: less that, an exact one is the loss at W = 0.
     pub objective_at_consensus: f64,
     /// f_p(W_p) + rho/2 ||W_p - centre||^2.
     pub subproblem: f64,
@@ -237,13 +236,9 @@ impl SiteObjective {
     /// Rounds from offsets that nobody else knows, by the site's secret: for whatever is summed with what other sites say.
     #[must_use]
     pub fn hidden_by(mut self, secret: Seed) -> Self {
-        // All that changes the derivatives at one metric, beside the patients.
-        let about = Settings {
-            rank: 0,
-            lambda_sparsity: 0.0,
-            lambda_correlation: 0.0,
-            ..self.settings
-        };
+        // All that changes the derivatives at one metric, beside the patients; their order tells their classes.
+        let mut about = self.settings;
+        (about.rank, about.lambda_sparsity, about.lambda_correlation) = (0, 0.0, 0.0);
         let about = format!("{about:?} {:?}", self.summary);
         self.offsets = Offsets::of(secret, &self.loss.patients().view(), &about);
         self
