@@ -5,13 +5,12 @@ use clap::{Arg, Command, CommandFactory};
 use kindred_tests::workspace::{files, text};
 use std::collections::BTreeMap;
 
-/// Commands that say all in their log, or print a script.
-const WITHOUT_JSON: [&str; 5] = [
+/// Commands that say all in their log or to a browser, or print a script.
+const WITHOUT_JSON: [&str; 6] = [
     "kindred-coordinator serve",
     "kindred-coordinator certificates serve",
     "kindred-coordinator completions",
     "kindred-site-agent serve",
-    // Of the address that it prints, a browser is the reader.
     "kindred-site-agent pages",
     "kindred-site-agent completions",
 ];
