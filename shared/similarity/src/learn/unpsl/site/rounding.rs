@@ -7,7 +7,8 @@
 use ndarray::{Array2, ArrayView2, Axis, s};
 
 use super::at_zero::adds_up;
-use super::{ObjectiveError, SiteDerivatives, SiteObjective};
+use super::{ObjectiveError, SiteDerivatives, SiteObjective, ThresholdDerivatives};
+use crate::learn::unpsl::settings::Threshold;
 use crate::numeric::axes::Axes;
 use crate::numeric::linear_algebra::{LinearAlgebraError, product, symmetric_eigen};
 use crate::numeric::offsets::Shifted;
@@ -52,13 +53,21 @@ impl SiteObjective {
         let slope = exact
             .slope
             .map(|slope| self.rounded_slope(&metric, slope, &mut shifted));
-        let mut threshold = exact.threshold;
-        let [own, all] = self.at_zero.map(|one| one.at(learned));
-        threshold.first = match adds_up(&self.settings) {
-            true => shifted.nearest(threshold.first - own.slope, fine) + all.slope,
-            false => shifted.nearest(threshold.first, fine),
+        let threshold = match self.settings.threshold {
+            Threshold::Fixed(_) | Threshold::Site => ThresholdDerivatives::default(),
+            Threshold::Common(_) => {
+                let [own, all] = self.at_zero.map(|one| one.at(learned));
+                let ThresholdDerivatives { first, second } = exact.threshold;
+                let second = shifted.nearest(second, COARSE * self.patient.slope / 4.0);
+                ThresholdDerivatives {
+                    first: match adds_up(&self.settings) {
+                        true => shifted.nearest(first - own.slope, fine) + all.slope,
+                        false => shifted.nearest(first, fine),
+                    },
+                    second: second.max(0.0),
+                }
+            }
         };
-        threshold.second = shifted.nearest(threshold.second, COARSE * self.patient.slope / 4.0);
         Ok(SiteDerivatives {
             objective: exact.objective,
             gradient: axes.outside(&gradient.view()),
