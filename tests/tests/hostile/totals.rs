@@ -4,6 +4,7 @@
 use crate::masks::{Court, honest, rule_in};
 use kindred_tests::deployment::PATIENTS;
 use kindred_tests::samples::DEMO_JOB;
+use ndarray::Array2;
 use privacy::Disclosure;
 use privacy::sums::{Tag, Total, TotalWord};
 use protocol::job::Job;
@@ -65,7 +66,11 @@ fn sites_that_hear_sums_alone_learn_the_metric_of_those_that_hear_every_answer()
         totals > 5 && tags == 4 * totals as usize,
         "{totals}, {tags}"
     );
-    assert!(whole == sums, "another metric");
+    // Sites of other keys round from other offsets.
+    let [whole, sums] = [whole, sums].map(|metric| metric.dot(&metric.t()));
+    let norm = |matrix: &Array2<f64>| matrix.iter().map(|one| one * one).sum::<f64>().sqrt();
+    let apart = norm(&(&whole - &sums)) / norm(&whole);
+    assert!(apart < 0.01, "another metric: {apart}");
 }
 
 /// The attack, against a site that believes what it hears: the sum of derivatives that the coordinator names leads to a metric that no

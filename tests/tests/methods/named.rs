@@ -167,6 +167,8 @@ fn list(folder: &Path, all: &mut Vec<PathBuf>) {
             list(&path, all);
         } else if ending.is_some_and(|ending| READ.contains(&ending))
             && !path.ends_with(Path::new(RUN).join(RECORD))
+            // What describes a table names the values that its cells have, and their labels.
+            && !path.to_string_lossy().ends_with("-metadata.json")
         {
             all.push(path);
         }

@@ -31,7 +31,7 @@ impl Hospital {
             "job.toml",
             "--data",
             "data/north.csv",
-            "--patient",
+            "--id",
             "patient",
             "--out",
             "out",
