@@ -102,15 +102,11 @@ fn a_run_waits_for_an_agent_that_is_killed_also_over_a_restart_and_another_goes_
 #[test]
 fn a_coordinator_that_is_killed_in_a_round_goes_on_to_the_same_bytes() {
     let job = many_rounds();
-    let undisturbed = Home::with_patients(PATIENTS);
-    undisturbed.write("job.toml", &job);
-    let arguments = [
-        "simulate", "job.toml", "--data", "data", "--seed", "3", "--out", "out",
-    ];
-    undisturbed.run(&coordinator(), &arguments).must_succeed();
-
+    // Offsets follow from the keys of the sites: the same sites are asked twice.
     let mut deployment = Deployment::start();
-    let run = deployment.submit(&job, &["--seed", "3"]);
+    let undisturbed = deployment.submit(&job, &["--seed", "3"]);
+    let wanted = results(&deployment, &undisturbed, 0);
+    let run = deployment.submit(&job, &["--seed", "3", "--token", "again"]);
     // The second of the questions that lead, and a round of ADMM.
     for round in [2, 30] {
         deployment.watch(&run).until_round(round);
@@ -118,7 +114,6 @@ fn a_coordinator_that_is_killed_in_a_round_goes_on_to_the_same_bytes() {
         deployment.start_coordinator();
     }
     let found = results(&deployment, &run, 0);
-    let wanted = undisturbed.join("out");
     for name in ["metric.npy", "features.csv"] {
         let [found, wanted] = [&found, &wanted].map(|folder| fs::read(folder.join(name)).unwrap());
         assert!(found == wanted, "other bytes of {name} after a restart");
