@@ -77,7 +77,14 @@ fn residuals(task: &Task, seed: Seed, trial: u64) -> Result<Vec<f64>, Experiment
     let settings = Settings::paper();
     let labels = Labels::Classes(task.classes.clone());
     let totals = Totals::of(&[summarise(&labels, settings.pairs, seed)]);
-    let site = SiteObjective::new(&task.training.view(), &labels, &settings, &totals, seed)?;
+    let site = SiteObjective::new(
+        &task.training.view(),
+        &labels,
+        &settings,
+        &totals,
+        seed,
+        None,
+    )?;
     let limits = LocalLimits {
         tolerance_absolute: 0.0,
         tolerance_relative: 0.0,
@@ -215,7 +222,7 @@ impl Federation {
             .iter()
             .map(|part| {
                 let patients = part.patients.view();
-                SiteObjective::new(&patients, &part.labels, &settings, &totals, seed)
+                SiteObjective::new(&patients, &part.labels, &settings, &totals, seed, None)
             })
             .collect();
         Ok(Self {

@@ -316,7 +316,7 @@ fn stopped_early(
         };
         let totals = Totals::of(&[summarise(&pairs.labels, settings.pairs, seed)]);
         let view = pairs.patients.view();
-        let site = SiteObjective::new(&view, &pairs.labels, &settings, &totals, seed)?;
+        let site = SiteObjective::new(&view, &pairs.labels, &settings, &totals, seed, None)?;
         let limits = PooledLimits {
             tolerance: 0.0,
             iterations,

@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let totals = Totals::of(&labels.each_ref().map(count));
     let sites = rows.iter().zip(&labels).map(|(rows, labels)| {
         let patients = made.patients.select(Axis(0), rows);
-        SiteObjective::new(&patients.view(), labels, &settings, &totals, seed)
+        SiteObjective::new(&patients.view(), labels, &settings, &totals, seed, None)
     });
     let sites: Vec<SiteObjective> = sites.collect::<Result<_, _>>()?;
 

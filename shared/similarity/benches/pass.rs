@@ -49,7 +49,7 @@ fn measured(patients: usize, features: usize, threads: usize) {
             ..Settings::default()
         };
         let totals = Totals::of(&[summarise(&labels, settings.pairs, Seed(1))]);
-        let site = SiteObjective::new(&x.view(), &labels, &settings, &totals, Seed(1));
+        let site = SiteObjective::new(&x.view(), &labels, &settings, &totals, Seed(1), None);
         let site = site.expect("an objective");
         let name = format!("{patients} x {features}, {form:?}, {threads} threads");
         measure(&name, || {

@@ -195,7 +195,7 @@ fn site(shape: Shape) -> SiteObjective {
         ..Settings::paper()
     };
     let totals = Totals::of(&[summarise(&labels, settings.pairs, Seed(1))]);
-    SiteObjective::new(&x.view(), &labels, &settings, &totals, Seed(1)).unwrap()
+    SiteObjective::new(&x.view(), &labels, &settings, &totals, Seed(1), None).unwrap()
 }
 
 /// Each of n, d and m doubled twice, in turns, and the exponent of a line through the logarithms.

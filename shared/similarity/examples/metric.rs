@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ..Settings::default()
     };
     let totals = Totals::of(&[summarise(&labels, settings.pairs, seed)]);
-    let site = SiteObjective::new(&patients.view(), &labels, &settings, &totals, seed)?;
+    let site = SiteObjective::new(&patients.view(), &labels, &settings, &totals, seed, None)?;
 
     let wanted = SearchSettings {
         lambda_sparsity: settings.lambda_sparsity,

@@ -79,7 +79,7 @@ fn objectives(sites: &[Site], precision: Precision) -> Vec<SiteObjective> {
     let totals = Totals::of(&summaries);
     let made = sites.iter().map(|site| {
         let x = ndarray::stack![Axis(1), site.known, site.secret];
-        SiteObjective::new(&x.view(), &labels(site), &settings, &totals, Seed(1)).unwrap()
+        SiteObjective::new(&x.view(), &labels(site), &settings, &totals, Seed(1), None).unwrap()
     });
     made.collect()
 }

@@ -348,6 +348,7 @@ fn sites_of_other_shapes_are_refused() {
         &settings,
         &totals,
         Seed(1),
+        None,
     );
     let site = site.unwrap();
     assert!(site.derivatives(&Array2::zeros((5, 2)), None).is_err());

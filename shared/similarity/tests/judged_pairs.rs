@@ -41,7 +41,7 @@ fn judged(x: &Array2<f64>, wanted: usize, stream: &mut impl Rng) -> Vec<([usize;
 fn objective(x: &Array2<f64>, labels: &Labels, settings: &Settings) -> SiteObjective {
     let own = summarise(labels, settings.pairs, Seed(1));
     let totals = Totals::of(&[own]);
-    SiteObjective::new(&x.view(), labels, settings, &totals, Seed(1)).unwrap()
+    SiteObjective::new(&x.view(), labels, settings, &totals, Seed(1), None).unwrap()
 }
 
 fn settings(threshold: Threshold, form: Form) -> Settings {
@@ -173,7 +173,9 @@ fn learned(labels: &[Labels], cohorts: &[Array2<f64>], new: &Array2<f64>) -> (f6
     let sites: Vec<SiteObjective> = cohorts
         .iter()
         .zip(labels)
-        .map(|(x, own)| SiteObjective::new(&x.view(), own, &settings, &totals, Seed(1)).unwrap())
+        .map(|(x, own)| {
+            SiteObjective::new(&x.view(), own, &settings, &totals, Seed(1), None).unwrap()
+        })
         .collect();
     let search = SearchSettings {
         lambda_sparsity: settings.lambda_sparsity,

@@ -48,7 +48,7 @@ fn site(x: &Array2<f64>, settings: &Settings) -> SiteObjective {
     let codes = (0..x.nrows()).map(|patient| (patient * patient % 7 % 3).min(1) as u32);
     let labels = Labels::Classes(codes.collect());
     let totals = Totals::of(&[summarise(&labels, settings.pairs, Seed(3))]);
-    SiteObjective::new(&x.view(), &labels, settings, &totals, Seed(3)).unwrap()
+    SiteObjective::new(&x.view(), &labels, settings, &totals, Seed(3), None).unwrap()
 }
 
 fn every_choice() -> Vec<Settings> {

@@ -75,7 +75,8 @@ fn it_solves_the_local_update_from_the_consensus_without_a_dual() {
         };
         let labels = Labels::Classes(classes.clone());
         let totals = Totals::of(&[summarise(&labels, settings.pairs, search.seed)]);
-        let own = SiteObjective::new(&x.view(), &labels, &settings, &totals, search.seed).unwrap();
+        let own =
+            SiteObjective::new(&x.view(), &labels, &settings, &totals, search.seed, None).unwrap();
         let mut gradient = Array2::zeros(from.raw_dim());
         own.value_and_gradient(&personal.metric, &mut gradient)
             .unwrap();

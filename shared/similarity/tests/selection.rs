@@ -301,7 +301,7 @@ fn a_nested_choice_is_that_of_scikit_learn() {
 /// gradient of the whole objective.
 fn off_stationary(x: &Array2<f64>, labels: &Labels, settings: &Settings, w: &Array2<f64>) -> f64 {
     let totals = Totals::of(&[summarise(labels, settings.pairs, Seed(1))]);
-    let site = SiteObjective::new(&x.view(), labels, settings, &totals, Seed(1)).unwrap();
+    let site = SiteObjective::new(&x.view(), labels, settings, &totals, Seed(1), None).unwrap();
     let mut gradient = Array2::zeros(w.raw_dim());
     site.value_and_gradient(w, &mut gradient).unwrap();
     let norms = row_norms(&w.view());

@@ -75,7 +75,7 @@ fn objectives(
         .collect();
     let totals = Totals::of(&summaries);
     let site = |(x, labels): (&Array2<f64>, &Labels)| {
-        SiteObjective::new(&x.view(), labels, settings, &totals, Seed(1)).unwrap()
+        SiteObjective::new(&x.view(), labels, settings, &totals, Seed(1), None).unwrap()
     };
     matrices.iter().zip(&labels).map(site).collect()
 }

@@ -32,7 +32,7 @@ fn three_sites(settings: &Settings) -> Vec<SiteObjective> {
     parts
         .iter()
         .map(|(x, labels)| {
-            SiteObjective::new(&x.view(), labels, settings, &totals, Seed(1)).unwrap()
+            SiteObjective::new(&x.view(), labels, settings, &totals, Seed(1), None).unwrap()
         })
         .collect()
 }

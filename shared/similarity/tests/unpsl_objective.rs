@@ -153,7 +153,8 @@ fn it_equals_its_definition_pair_by_pair() {
         for settings in every_choice() {
             let w = start(&settings, 5, Seed(4), 0) * 2.0;
             let totals = totals(&labels, Pairs::All);
-            let site = SiteObjective::new(&x.view(), &labels, &settings, &totals, Seed(3)).unwrap();
+            let site =
+                SiteObjective::new(&x.view(), &labels, &settings, &totals, Seed(3), None).unwrap();
             let (found, wanted) = (
                 site.value(&w).unwrap(),
                 by_definition(&x, &labels, &settings, &w),
@@ -201,7 +202,8 @@ fn gradients_equal_finite_differences() {
                 let settings = Settings { pairs, ..settings };
                 let totals = totals(&labels, pairs);
                 let site =
-                    SiteObjective::new(&x.view(), &labels, &settings, &totals, Seed(3)).unwrap();
+                    SiteObjective::new(&x.view(), &labels, &settings, &totals, Seed(3), None)
+                        .unwrap();
                 assert_gradient(&site, &start(&settings, 6, Seed(4), 0));
             }
         }
@@ -225,6 +227,7 @@ fn wide_data_have_the_gradient_and_the_objective_of_the_dense_form() {
         &settings,
         &totals(&labels, Pairs::All),
         Seed(3),
+        None,
     )
     .unwrap();
     assert_gradient(&site, &w);
@@ -340,6 +343,7 @@ fn with_pooled_correlations_sites_add_up_to_one_site_of_the_paper() {
                 &settings,
                 totals,
                 Seed(3),
+                None,
                 Arc::clone(&pooled),
             )
             .unwrap()
@@ -358,7 +362,8 @@ fn with_pooled_correlations_sites_add_up_to_one_site_of_the_paper() {
             .map(|range| {
                 let labels = classes(range.len());
                 let part = x.slice(s![range, ..]);
-                let site = SiteObjective::new(&part, &labels, &without, &totals, Seed(3)).unwrap();
+                let site =
+                    SiteObjective::new(&part, &labels, &without, &totals, Seed(3), None).unwrap();
                 site.value(&large).unwrap()
             })
             .sum();
@@ -391,7 +396,7 @@ fn drawn_pairs_are_that_many_a_patient_and_all_of_them_are_all() {
             ..Settings::paper()
         };
         let totals = totals(&labels, pairs);
-        SiteObjective::new(&x.view(), &labels, &settings, &totals, Seed(3))
+        SiteObjective::new(&x.view(), &labels, &settings, &totals, Seed(3), None)
             .unwrap()
             .value(&w)
             .unwrap()
@@ -426,7 +431,7 @@ fn bits_are_equal_on_one_and_two_threads() {
                 ..Settings::paper()
             };
             let totals = totals(&labels, pairs);
-            let site = SiteObjective::new(&x, &labels, &settings, &totals, Seed(3)).unwrap();
+            let site = SiteObjective::new(&x, &labels, &settings, &totals, Seed(3), None).unwrap();
             let w = start(&settings, x.ncols(), Seed(4), 0);
             let answer = site.solve(&w, &w, 0.1, 1e-6, 8).unwrap();
             assert!(answer.iterations > 2);
@@ -451,7 +456,7 @@ fn the_first_evaluation_is_the_objective_at_the_consensus() {
         ..Settings::paper()
     };
     let totals = totals(&labels, Pairs::All);
-    let site = SiteObjective::new(&x.view(), &labels, &settings, &totals, Seed(3)).unwrap();
+    let site = SiteObjective::new(&x.view(), &labels, &settings, &totals, Seed(3), None).unwrap();
     let w = start(&settings, 6, Seed(4), 0);
     let centre = &w * 0.5;
     let answer = site.solve(&w, &centre, 1e3, 1e-8, 100).unwrap();
@@ -473,7 +478,7 @@ fn similarities_too_large_for_numbers_cost_infinitely_much() {
         ..Settings::paper()
     };
     let totals = totals(&labels, Pairs::All);
-    let site = SiteObjective::new(&x.view(), &labels, &settings, &totals, Seed(3)).unwrap();
+    let site = SiteObjective::new(&x.view(), &labels, &settings, &totals, Seed(3), None).unwrap();
     let w = start(&settings, 3, Seed(4), 0);
     assert_eq!(site.value(&(&w * 1e200)).unwrap(), f64::INFINITY);
     assert!(site.value(&(&w * 1e30)).unwrap().is_finite());
@@ -489,7 +494,7 @@ fn a_site_without_similar_pairs_takes_part_and_says_so() {
         ..Settings::paper()
     };
     let totals = totals(&labels, Pairs::All);
-    let site = SiteObjective::new(&x.view(), &labels, &settings, &totals, Seed(3)).unwrap();
+    let site = SiteObjective::new(&x.view(), &labels, &settings, &totals, Seed(3), None).unwrap();
     let pairs = PairCounts {
         similar: 0,
         dissimilar: 1,
@@ -497,7 +502,7 @@ fn a_site_without_similar_pairs_takes_part_and_says_so() {
     assert_eq!(site.summary().pairs, pairs);
     assert_gradient(&site, &start(&settings, 4, Seed(4), 0));
     let alone = Totals::of(&[site.summary()]);
-    let refused = SiteObjective::new(&x.view(), &labels, &settings, &alone, Seed(3));
+    let refused = SiteObjective::new(&x.view(), &labels, &settings, &alone, Seed(3), None);
     let missing = "similar";
     assert_eq!(refused.unwrap_err(), ObjectiveError::OneKind { missing });
 }
@@ -512,7 +517,7 @@ fn a_site_without_dissimilar_pairs_takes_part_and_says_so() {
         ..Settings::paper()
     };
     let totals = totals(&labels, Pairs::All);
-    let site = SiteObjective::new(&x.view(), &labels, &settings, &totals, Seed(3)).unwrap();
+    let site = SiteObjective::new(&x.view(), &labels, &settings, &totals, Seed(3), None).unwrap();
     assert_eq!(
         site.summary().pairs,
         PairCounts {
@@ -523,7 +528,7 @@ fn a_site_without_dissimilar_pairs_takes_part_and_says_so() {
     assert_gradient(&site, &start(&settings, 4, Seed(4), 0));
     // all sites of one class: balanced weights have no meaning, equal ones do
     let alone = Totals::of(&[site.summary()]);
-    let refused = SiteObjective::new(&x.view(), &labels, &settings, &alone, Seed(3));
+    let refused = SiteObjective::new(&x.view(), &labels, &settings, &alone, Seed(3), None);
     assert_eq!(
         refused.unwrap_err(),
         ObjectiveError::OneKind {
@@ -534,7 +539,7 @@ fn a_site_without_dissimilar_pairs_takes_part_and_says_so() {
         pair_weights: PairWeights::Equal,
         ..settings
     };
-    assert!(SiteObjective::new(&x.view(), &labels, &equal, &alone, Seed(3)).is_ok());
+    assert!(SiteObjective::new(&x.view(), &labels, &equal, &alone, Seed(3), None).is_ok());
 }
 
 /// A fold may take all pairs of a small site, of those that a physician has judged.
@@ -561,7 +566,7 @@ fn patients_without_a_pair_add_nothing() {
             };
             let none = Labels::Judged(JudgedPairs::new(12, []).unwrap());
             let objective =
-                SiteObjective::new(&x.view(), &none, &settings, &totals, Seed(3)).unwrap();
+                SiteObjective::new(&x.view(), &none, &settings, &totals, Seed(3), None).unwrap();
             let rows = settings.matrix_rows(4);
             let metric = |scale: f64| Array2::from_elem((rows, 2), scale);
             let [one, other] = [0.3, 0.7].map(|scale| {
@@ -589,7 +594,7 @@ fn bad_input_is_named() {
     };
     let totals = totals(&labels, Pairs::All);
     let refused = |x: &Array2<f64>, labels: &Labels, settings: &Settings, totals: &Totals| {
-        SiteObjective::new(&x.view(), labels, settings, totals, Seed(3)).unwrap_err()
+        SiteObjective::new(&x.view(), labels, settings, totals, Seed(3), None).unwrap_err()
     };
     for value in [f64::NAN, f64::INFINITY] {
         let mut strange = x.clone();
@@ -656,7 +661,7 @@ fn bad_input_is_named() {
         let error = refused(&x, &labels, &settings, &totals);
         assert!(matches!(error, ObjectiveError::Settings(_)), "{settings:?}");
     }
-    let site = SiteObjective::new(&x.view(), &labels, &usual, &totals, Seed(3)).unwrap();
+    let site = SiteObjective::new(&x.view(), &labels, &usual, &totals, Seed(3), None).unwrap();
     // Of any rank that its features can have, and of no other.
     assert!(site.value(&Array2::zeros((4, 3))).is_ok());
     let wrong = site.value(&Array2::zeros((4, 5))).unwrap_err();
@@ -725,7 +730,7 @@ proptest! {
         let (x, labels) = (patients(40, 5), classes(40));
         let settings = Settings { rank: 3, lambda_correlation: 0.1, ..Settings::paper() };
         let totals = totals(&labels, Pairs::All);
-        let site = SiteObjective::new(&x.view(), &labels, &settings, &totals, Seed(3)).unwrap();
+        let site = SiteObjective::new(&x.view(), &labels, &settings, &totals, Seed(3), None).unwrap();
         let w = start(&settings, 5, Seed(index), 0) * 2.0;
         let q = orthogonal(3, index);
         let mut gradients = [Array2::zeros((5, 3)), Array2::zeros((5, 3))];
@@ -743,7 +748,7 @@ proptest! {
         let value = |x: ArrayView2<f64>, codes: Array1<u32>| {
             let labels = Labels::Classes(codes);
             let totals = totals(&labels, Pairs::All);
-            let site = SiteObjective::new(&x, &labels, &settings, &totals, Seed(3)).unwrap();
+            let site = SiteObjective::new(&x, &labels, &settings, &totals, Seed(3), None).unwrap();
             site.value(&start(&settings, 5, Seed(4), 0)).unwrap()
         };
         let (head, tail) = x.view().split_at(Axis(0), shift);
@@ -767,7 +772,8 @@ fn labels_of_some_patients_make_the_objective_of_these_alone() {
     let w = start(&settings, 4, Seed(5), 0);
     let value = |labels: &Labels| {
         let totals = totals(labels, Pairs::All);
-        let site = SiteObjective::new(&own.view(), labels, &settings, &totals, Seed(3)).unwrap();
+        let site =
+            SiteObjective::new(&own.view(), labels, &settings, &totals, Seed(3), None).unwrap();
         site.value(&w).unwrap()
     };
     assert_eq!(value(&among), value(&stated));

@@ -67,7 +67,7 @@ impl Reference {
             .collect();
         let totals = Totals::of(&summaries);
         let site = |(x, labels): (&Array2<f64>, &Labels)| {
-            SiteObjective::new(&x.view(), labels, &self.settings, &totals, Seed(1)).unwrap()
+            SiteObjective::new(&x.view(), labels, &self.settings, &totals, Seed(1), None).unwrap()
         };
         self.patients.iter().zip(&labels).map(site).collect()
     }
@@ -192,6 +192,7 @@ fn pooled_as_one(reference: &Reference) -> (SiteObjective, Vec<SiteObjective>) {
             &settings,
             &totals,
             Seed(1),
+            None,
             shared,
         )
         .unwrap()

@@ -116,7 +116,7 @@ fn objectives(sites: &[Site], asked: Asked, precision: Precision) -> Vec<SiteObj
     let totals = Totals::of(&summaries);
     let made = sites.iter().zip(&labels).map(|(site, labels)| {
         let x = stack![Axis(1), site.known, site.secret];
-        SiteObjective::new(&x.view(), labels, &settings, &totals, Seed(1)).unwrap()
+        SiteObjective::new(&x.view(), labels, &settings, &totals, Seed(1), None).unwrap()
     });
     made.collect()
 }

@@ -406,10 +406,9 @@ fn sums(patients: &[Patient], at: &Array1<f64>, precision: Precision) -> Array1<
         match precision {
             Precision::Exact => sums.gradient,
             Precision::Rounded => {
-                let rounding = Rounding::of(&design.view(), 0).unwrap();
-                let secret = Seed(own.len() as u64);
-                let rounding = rounding.hidden_by(secret, &design.view(), "");
-                rounding.rounded(sums, at).gradient
+                let hidden = Some((Seed(own.len() as u64), ""));
+                let rounding = Rounding::of(&design.view(), 0, hidden);
+                rounding.unwrap().rounded(sums, at).gradient
             }
         }
     });

@@ -228,7 +228,14 @@ fn learner(
         rank: 1,
         ..Settings::default()
     };
-    let objective = SiteObjective::new(&patients.view(), &labels(own), &settings, &totals, Seed(1));
+    let objective = SiteObjective::new(
+        &patients.view(),
+        &labels(own),
+        &settings,
+        &totals,
+        Seed(1),
+        None,
+    );
     let rows = settings.matrix_rows(2);
     let mut metric = Array2::zeros((rows, 1));
     if rows > 2 {
@@ -333,14 +340,11 @@ fn no_sum_of_one_question_reads_how_many_patients_of_each_have_a_level() {
             };
             let patients = of_level(own, hospitals);
             let labels = thirds(own[0]);
-            let objective =
-                SiteObjective::new(&patients.view(), &labels, &settings, &totals, Seed(1));
-            let objective = match is_hidden {
-                true => objective.unwrap().hidden_by(Seed(own[0])),
-                false => objective.unwrap(),
-            };
+            let secret = is_hidden.then_some(Seed(own[0]));
+            let patients = patients.view();
+            let own = SiteObjective::new(&patients, &labels, &settings, &totals, Seed(1), secret);
             let at = Array2::from_elem((1, 1), 0.5);
-            objective.derivatives(&at, None).unwrap().curvature[[0, 0]]
+            own.unwrap().derivatives(&at, None).unwrap().curvature[[0, 0]]
         });
         own.iter().sum()
     };

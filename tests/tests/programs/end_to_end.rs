@@ -211,7 +211,7 @@ fn pooled_optimum(sites: &[Site], settings: &Settings) -> unpsl::PooledSolution 
         .iter()
         .zip(&labels)
         .map(|(site, labels)| {
-            SiteObjective::new(&site.matrix.view(), labels, settings, &totals, seed).unwrap()
+            SiteObjective::new(&site.matrix.view(), labels, settings, &totals, seed, None).unwrap()
         })
         .collect();
     let limits = PooledLimits {

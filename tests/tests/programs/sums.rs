@@ -1,9 +1,9 @@
 //! Promise: in a run of sums the sites check what they are asked, on whatever processor each runs, and anybody at a site can
 //! work the run out again once it is over.
 
-use kindred_tests::deployment::{Deployment, PATIENTS, SITES};
+use kindred_tests::deployment::{Deployment, SITES};
 use kindred_tests::exit::{JOURNAL, USAGE};
-use kindred_tests::programs::{Home, coordinator, site_agent};
+use kindred_tests::programs::site_agent;
 use kindred_tests::results::result;
 use kindred_tests::samples::demo_job;
 use protocol::name::RunId;

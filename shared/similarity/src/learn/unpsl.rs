@@ -32,7 +32,7 @@
 //!
 //! let (labels, settings, seed) = (Labels::Classes(classes), Settings { rank: 2, ..Settings::default() }, Seed(1));
 //! let totals = Totals::of(&[summarise(&labels, settings.pairs, seed)]);
-//! let site = SiteObjective::new(&patients.view(), &labels, &settings, &totals, seed)?;
+//! let site = SiteObjective::new(&patients.view(), &labels, &settings, &totals, seed, None)?;
 //!
 //! let wanted = SearchSettings {
 //!     lambda_sparsity: 0.1,

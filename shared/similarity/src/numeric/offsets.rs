@@ -8,22 +8,21 @@
 //! Offsets follow from the site's secret, its patients and the question: whoever asks the same again gets the same, and learns nothing by
 //! the mean of many.
 
+use std::fmt;
+
 use ndarray::{Array2, ArrayView2};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
 use super::precision::nearest;
-use super::seed::Seed;
+use super::seed::{FNV_PRIME, Seed, folded};
 
 /// From the lowest offset to the highest, in steps. Of numbers of fifty steps hundreds fit any sum of three sites. Larger ones would make
 /// small numbers large, and searches longer.
 const SHARE: f64 = 0.125;
 
-const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
-const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
-
 /// The offsets of what is said of one site's patients.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Offsets {
     /// Multiples of the step: nobody else adds to the sum.
     None,
@@ -35,10 +34,7 @@ impl Offsets {
     /// Of the site's `secret`, patients of any columns, and all else of a question but its numbers.
     #[must_use]
     pub fn of(secret: Seed, patients: &ArrayView2<f64>, about: &str) -> Self {
-        let text = about.bytes().fold(FNV_OFFSET, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME)
-        });
-        Self::Secret(secret, digest(text, patients.iter()))
+        Self::Secret(secret, digest(folded(about), patients.iter()))
     }
 
     /// Those of a question of this name at these numbers.
@@ -63,8 +59,17 @@ fn digest<'n>(from: u64, numbers: impl Iterator<Item = &'n f64>) -> u64 {
     })
 }
 
+/// Without the secret.
+impl fmt::Debug for Offsets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "None",
+            Self::Secret(..) => "Secret",
+        })
+    }
+}
+
 /// The offsets of one answer, one number after the other.
-#[derive(Debug)]
 pub struct Shifted(Option<ChaCha8Rng>);
 
 impl Shifted {

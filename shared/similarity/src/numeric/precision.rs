@@ -17,15 +17,6 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// The number as it is said: the nearest multiple of the step.
-    #[must_use]
-    pub fn of(self, number: f64) -> f64 {
-        match self {
-            Self::Exact => number,
-            Self::Rounded => nearest(number, STEP),
-        }
-    }
-
     /// By how much a number moves at most.
     #[must_use]
     pub fn error(self) -> f64 {
@@ -50,13 +41,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rounded_number_is_the_nearest_multiple_of_the_step_and_an_exact_one_stays() {
+    fn a_rounded_number_is_the_nearest_multiple_of_the_step() {
         for number in [0.0, 0.015, -0.016, 12.345, -1e6 - 0.01] {
-            let rounded = Precision::Rounded.of(number);
+            let rounded = nearest(number, STEP);
             assert_eq!((rounded * 32.0).fract(), 0.0);
             assert!((rounded - number).abs() <= STEP / 2.0);
-            assert_eq!(Precision::Exact.of(number).to_bits(), number.to_bits());
         }
-        assert!(Precision::Rounded.of(f64::NAN).is_nan());
+        assert!(nearest(f64::NAN, STEP).is_nan());
     }
 }

@@ -13,18 +13,24 @@ impl Seed {
     /// The name is folded into the key by FNV-1a; the index selects ChaCha's own stream number.
     #[must_use]
     pub fn stream(self, name: &str, index: u64) -> ChaCha8Rng {
-        const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
-        const PRIME: u64 = 0x0000_0100_0000_01b3;
-        let folded = name.bytes().fold(OFFSET, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(PRIME)
-        });
         let mut key = [0_u8; 32];
         key[..8].copy_from_slice(&self.0.to_le_bytes());
-        key[8..16].copy_from_slice(&folded.to_le_bytes());
+        key[8..16].copy_from_slice(&folded(name).to_le_bytes());
         let mut stream = ChaCha8Rng::from_seed(key);
         stream.set_stream(index);
         stream
     }
+}
+
+/// The prime of FNV-1a of 64 bits.
+pub(super) const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
+
+/// A name by FNV-1a.
+pub(super) fn folded(name: &str) -> u64 {
+    const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+    name.bytes().fold(OFFSET, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME)
+    })
 }
 
 #[cfg(test)]

@@ -123,8 +123,8 @@ impl Federation {
             .iter()
             .map(|part| {
                 let x = part.patients.view();
-                let own = SiteObjective::new(&x, &part.labels, &settings, &totals, Seed(1));
-                own.unwrap().hidden_by(Seed(part.patients.nrows() as u64))
+                let secret = Some(Seed(x.nrows() as u64));
+                SiteObjective::new(&x, &part.labels, &settings, &totals, Seed(1), secret).unwrap()
             })
             .collect();
         Self {

@@ -49,7 +49,7 @@ impl Size {
         let labels = Labels::Classes((0..self.patients as u32).map(|i| i % 2).collect());
         let settings = self.settings();
         let totals = Totals::of(&[summarise(&labels, self.pairs, Seed(1))]);
-        SiteObjective::new(&patients.view(), &labels, &settings, &totals, Seed(1)).unwrap()
+        SiteObjective::new(&patients.view(), &labels, &settings, &totals, Seed(1), None).unwrap()
     }
 
     pub fn start(&self) -> Array2<f64> {

@@ -284,15 +284,15 @@ impl Made {
                 Precision::Rounded,
                 Target::Glm(Family::Logistic, _) | Target::Cox { .. } | Target::Exponential(_),
             ) => {
-                let rounding = Rounding::of(&matrix.view(), design.cells.len());
-                let rounding = rounding.map_err(|error| Stop::numeric(Code::Numbers, error))?;
                 let ties = match &target {
                     Target::Cox { ties, .. } => Some(ties),
                     Target::Glm(..) | Target::Exponential(_) => None,
                 };
                 let outcome = &site.job.cohort.outcome;
                 let about = format!("{outcome:?} {ties:?} {:?}", design.cells);
-                Some(rounding.hidden_by(site.folds, &matrix.view(), &about))
+                let hidden = Some((site.folds, about.as_str()));
+                let rounding = Rounding::of(&matrix.view(), design.cells.len(), hidden);
+                Some(rounding.map_err(|error| Stop::numeric(Code::Numbers, error))?)
             }
         };
         Ok(Self {

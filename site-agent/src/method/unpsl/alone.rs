@@ -40,10 +40,11 @@ pub(in crate::method) fn learn(
     };
     let labels = labels(site, settings.supervision)?;
     let made = |of_part: &Settings| match fold {
-        None => objective(prepared, &labels, of_part, site.seed),
+        None => objective(prepared, &labels, of_part, (site.seed, None)),
         Some(fold) => {
             let folds = site.parted(settings.folds().ok_or_else(no_folds)?)?;
-            without(site.seed, prepared, of_part, &labels, (&folds, &[fold]))
+            let seeds = (site.seed, None);
+            without(seeds, prepared, of_part, &labels, (&folds, &[fold]))
         }
     };
     let mut lowerings = 0;

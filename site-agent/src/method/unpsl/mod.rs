@@ -345,14 +345,14 @@ impl Learner {
         settings.rank = settings.rank.min(prepared.matrix.ncols());
         settings.form = part.form;
         let labels = labels(site, self.settings.supervision)?;
-        let made = match part.left_out().as_slice() {
-            [] => objective(prepared, &labels, &settings, site.seed),
+        let seeds = (site.seed, Some(site.folds));
+        match part.left_out().as_slice() {
+            [] => objective(prepared, &labels, &settings, seeds),
             left_out => {
                 let folds = self.folds(site)?;
-                without(site.seed, prepared, &settings, &labels, (&folds, left_out))
+                without(seeds, prepared, &settings, &labels, (&folds, left_out))
             }
-        };
-        Ok(made?.hidden_by(site.folds))
+        }
     }
 
     /// The folds of the job's cross-validation.
@@ -377,9 +377,12 @@ fn no_folds() -> Stop {
     Stop::failed(Code::Protocol, text)
 }
 
+/// Of pairs, and of what hides the site's own numbers in a sum: none where no other site adds to it.
+type Seeds = (Seed, Option<Seed>);
+
 /// The objective among the patients of all folds but one, or two.
 fn without(
-    seed: Seed,
+    seeds: Seeds,
     prepared: &Prepared,
     settings: &Settings,
     labels: &Labels,
@@ -392,7 +395,7 @@ fn without(
     }
     let rows = folds.without(left_out);
     let training = labels.among(&rows);
-    let summary = |labels: &Labels| summarise(labels, settings.pairs, seed);
+    let summary = |labels: &Labels| summarise(labels, settings.pairs, seeds.0);
     let totals = prepared
         .totals
         .for_part(&summary(labels), &summary(&training));
@@ -402,7 +405,7 @@ fn without(
         totals,
         pooled: prepared.pooled.clone(),
     };
-    objective(&part, &training, settings, seed)?
+    objective(&part, &training, settings, seeds)?
         .counted_from(&prepared.totals)
         .map_err(fault)
 }
@@ -428,17 +431,17 @@ fn objective(
     prepared: &Prepared,
     labels: &Labels,
     settings: &Settings,
-    seed: Seed,
+    (seed, secret): Seeds,
 ) -> Result<SiteObjective, Stop> {
     let (patients, totals) = (prepared.matrix.view(), &prepared.totals);
     let made = match &prepared.pooled {
         Some(pooled) => {
             let pooled = Arc::clone(pooled);
             SiteObjective::with_pooled_correlation(
-                &patients, labels, settings, totals, seed, pooled,
+                &patients, labels, settings, totals, seed, secret, pooled,
             )
         }
-        None => SiteObjective::new(&patients, labels, settings, totals, seed),
+        None => SiteObjective::new(&patients, labels, settings, totals, seed, secret),
     };
     made.map_err(fault)
 }

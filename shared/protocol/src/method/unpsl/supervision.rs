@@ -210,7 +210,8 @@ mod tests {
                     2.0 * number(1 + row * 4 + column + 1000 * site)
                 });
                 [rounded, of(Precision::Exact)].map(|settings| {
-                    SiteObjective::new(&x.view(), labels, &settings, &totals, Seed(1)).unwrap()
+                    SiteObjective::new(&x.view(), labels, &settings, &totals, Seed(1), None)
+                        .unwrap()
                 })
             })
             .collect();

@@ -24,22 +24,23 @@ pub struct Rounding {
 impl Rounding {
     /// Of the patients of `design`, n x p, before whose columns come `leading` parameters.
     ///
+    /// `hidden` are the site's secret, and all that changes the sums at the same coefficients beside the `design`. By them it rounds from
+    /// offsets that nobody else knows; none where no other site adds to what it says.
+    ///
     /// # Errors
     /// [`LinearAlgebraError`] where a number is not finite.
-    pub fn of(design: &ArrayView2<f64>, leading: usize) -> Result<Self, LinearAlgebraError> {
+    pub fn of(
+        design: &ArrayView2<f64>,
+        leading: usize,
+        hidden: Option<(Seed, &str)>,
+    ) -> Result<Self, LinearAlgebraError> {
         Ok(Self {
             leading,
             axes: Axes::of(design)?,
-            offsets: Offsets::None,
+            offsets: hidden.map_or(Offsets::None, |(secret, about)| {
+                Offsets::of(secret, design, about)
+            }),
         })
-    }
-
-    /// From offsets that nobody else knows, by the site's secret: for whatever is summed with what other sites say. `about` is all that
-    /// changes the sums at the same coefficients, beside the `design`.
-    #[must_use]
-    pub fn hidden_by(self, secret: Seed, design: &ArrayView2<f64>, about: &str) -> Self {
-        let offsets = Offsets::of(secret, design, about);
-        Self { offsets, ..self }
     }
 
     /// The same sums at coefficients, as they may be known: of parameters and columns, or of columns that come more than once.
@@ -109,7 +110,7 @@ mod tests {
         let mut exact = Sums::zero(2);
         exact.gradient = design.t().dot(&residuals);
         exact.information = design.t().dot(&design) * 0.2;
-        let rounded = Rounding::of(&design.view(), 0)
+        let rounded = Rounding::of(&design.view(), 0, None)
             .unwrap()
             .rounded(exact.clone(), &Array1::zeros(2));
         let apart = |sums: &Sums| sums.gradient[1] - sums.gradient[0];
@@ -128,7 +129,7 @@ mod tests {
                     if column == 0 { (row as f64).sin() } else { 0.0 }
                 },
             );
-        let rounding = Rounding::of(&design.view(), 1).unwrap();
+        let rounding = Rounding::of(&design.view(), 1, None).unwrap();
         let rounded = rounding.rounded(sums(3), &Array1::zeros(3));
         assert_eq!((rounded.gradient[0] * 32.0).fract(), 0.0);
         assert_eq!(rounded.gradient[2], 0.0);

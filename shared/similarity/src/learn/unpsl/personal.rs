@@ -242,7 +242,14 @@ impl Cohort<'_, '_> {
         let (settings, seed) = (&self.search.settings, self.search.seed);
         let summary = summarise(&labels, settings.pairs, seed);
         let totals = Totals::of(&[summary]);
-        let own = SiteObjective::new(&part.patients.view(), &labels, settings, &totals, seed)?;
+        let own = SiteObjective::new(
+            &part.patients.view(),
+            &labels,
+            settings,
+            &totals,
+            seed,
+            None,
+        )?;
         let scale = settings.loss.weight_of(summary.pairs.total().max(1));
         let mut path: Vec<Array2<f64>> = Vec::with_capacity(PENALTIES.len());
         for penalty in PENALTIES {

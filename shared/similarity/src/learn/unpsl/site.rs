@@ -24,6 +24,7 @@ use crate::numeric::seed::Seed;
 use at_zero::AtZero;
 pub(super) use rounding::FINE;
 use rounding::Patient;
+use rounding::offsets;
 use scales::{scales, weights};
 
 pub use derivatives::{SiteDerivatives, ThresholdDerivatives};
@@ -141,7 +142,8 @@ impl SiteObjective {
     /// The objective of a site whose correlation is its own ([`CorrelationScope::Site`]).
     ///
     /// `patients` is X, n x d. A site without similar or without dissimilar pairs takes part; its
-    /// summary says so. One without any, as a part of a site may be, adds nothing.
+    /// summary says so. One without any, as a part of a site may be, adds nothing. By its `secret` it rounds from offsets that nobody else
+    /// knows; none where no other site adds to what it says.
     ///
     /// # Errors
     /// [`ObjectiveError`].
@@ -151,6 +153,7 @@ impl SiteObjective {
         settings: &Settings,
         totals: &Totals,
         seed: Seed,
+        secret: Option<Seed>,
     ) -> Result<Self, ObjectiveError> {
         if settings.correlation == CorrelationScope::Pooled && settings.lambda_correlation > 0.0 {
             let wanted = patients.ncols();
@@ -159,7 +162,7 @@ impl SiteObjective {
         check(patients, labels, settings)?;
         let own =
             (settings.lambda_correlation > 0.0).then(|| Arc::new(Correlation::of_matrix(patients)));
-        Self::build(patients, labels, settings, totals, seed, own)
+        Self::build(patients, labels, settings, totals, (seed, secret), own)
     }
 
     /// The objective of a site under a correlation pooled over all sites.
@@ -172,6 +175,7 @@ impl SiteObjective {
         settings: &Settings,
         totals: &Totals,
         seed: Seed,
+        secret: Option<Seed>,
         correlation: Arc<Correlation>,
     ) -> Result<Self, ObjectiveError> {
         check(patients, labels, settings)?;
@@ -179,7 +183,14 @@ impl SiteObjective {
         if found != wanted {
             return Err(ObjectiveError::CorrelationMismatch { found, wanted });
         }
-        Self::build(patients, labels, settings, totals, seed, Some(correlation))
+        Self::build(
+            patients,
+            labels,
+            settings,
+            totals,
+            (seed, secret),
+            Some(correlation),
+        )
     }
 
     fn build(
@@ -187,7 +198,7 @@ impl SiteObjective {
         labels: &Labels,
         settings: &Settings,
         totals: &Totals,
-        seed: Seed,
+        (seed, secret): (Seed, Option<Seed>),
         correlation: Option<Arc<Correlation>>,
     ) -> Result<Self, ObjectiveError> {
         let summary = summarise(labels, settings.pairs, seed);
@@ -200,16 +211,18 @@ impl SiteObjective {
         let weights = weights(settings.pair_weights, totals)?;
         let scales = scales(settings, &summary, totals, weights, labels.crowding());
         let own = AtZero::of(settings, summary.pairs, weights, scales.loss);
+        let loss = PairLoss::new(
+            patients,
+            labels,
+            settings.pairs,
+            weights,
+            settings.form,
+            seed,
+        );
         Ok(Self {
             at_zero: [own, AtZero::part_of(settings, totals, weights)],
-            loss: PairLoss::new(
-                patients,
-                labels,
-                settings.pairs,
-                weights,
-                settings.form,
-                seed,
-            ),
+            offsets: offsets(secret, &loss, (settings, summary)),
+            loss,
             correlation: correlation.filter(|_| settings.lambda_correlation > 0.0),
             settings: *settings,
             summary,
@@ -218,7 +231,6 @@ impl SiteObjective {
             curvature_scale: scales.curvature,
             correlation_scale: scales.correlation * settings.lambda_correlation,
             patient: scales.patient,
-            offsets: Offsets::None,
             axes: OnceLock::new(),
         })
     }
@@ -231,17 +243,6 @@ impl SiteObjective {
         let weights = weights(self.settings.pair_weights, totals)?;
         self.at_zero[1] = AtZero::part_of(&self.settings, totals, weights);
         Ok(self)
-    }
-
-    /// Rounds from offsets that nobody else knows, by the site's secret: for whatever is summed with what other sites say.
-    #[must_use]
-    pub fn hidden_by(mut self, secret: Seed) -> Self {
-        // All that changes the derivatives at one metric, beside the patients; their order tells their classes.
-        let mut about = self.settings;
-        (about.rank, about.lambda_sparsity, about.lambda_correlation) = (0, 0.0, 0.0);
-        let about = format!("{about:?} {:?}", self.summary);
-        self.offsets = Offsets::of(secret, &self.loss.patients().view(), &about);
-        self
     }
 
     /// Counts of patients and pairs.

@@ -93,7 +93,8 @@ fn derivatives(
 ) -> Option<SiteDerivatives> {
     let (objective, all) = (&settings.objective, labels(settings.supervision, classes));
     let summary = |labels: &Labels| summarise(labels, objective.pairs, Seed(1));
-    let of_all = || SiteObjective::new(&x.view(), &all, objective, totals, Seed(1));
+    let secret = Some(Seed(classes.len() as u64));
+    let of_all = || SiteObjective::new(&x.view(), &all, objective, totals, Seed(1), secret);
     let left_out = asked.parts[0].left_out();
     let own = match left_out.is_empty() {
         true => of_all(),
@@ -104,12 +105,11 @@ fn derivatives(
             let part = all.among(&rows);
             let totals = totals.for_part(&summary(&all), &summary(&part));
             let x = x.select(Axis(0), &rows);
-            SiteObjective::new(&x.view(), &part, objective, &totals, Seed(1))
+            SiteObjective::new(&x.view(), &part, objective, &totals, Seed(1), secret)
         }
     };
     let rows = asked.rows[0].as_deref();
-    let own = own.ok()?.hidden_by(Seed(classes.len() as u64));
-    Some(own.derivatives(&asked.metrics[0], rows).unwrap())
+    Some(own.ok()?.derivatives(&asked.metrics[0], rows).unwrap())
 }
 
 /// The sums of all sites at one metric, and what judges them; none where no site has a pair of either kind.

@@ -52,7 +52,7 @@ pub fn feature_strengths(
     let totals = Totals::of(&[summarise(labels, settings.pairs, search.seed)]);
     let strength = |feature: usize| {
         let column = patients.slice(s![.., feature..=feature]);
-        let alone = SiteObjective::new(&column, labels, &settings, &totals, search.seed)?;
+        let alone = SiteObjective::new(&column, labels, &settings, &totals, search.seed, None)?;
         let mut gradient = Array2::zeros((1, 1));
         let mut strength = 0.0_f64;
         for amplitude in AMPLITUDES {
@@ -165,6 +165,7 @@ impl FitCohort<'_> {
             &settings,
             &self.totals,
             seed,
+            None,
             Arc::clone(&self.correlation),
         )?;
         let dense = start(&settings, whole.features(), seed, 0);
@@ -199,7 +200,8 @@ impl FitCohort<'_> {
             fill_up(&mut active, settings.rank);
             let columns = self.patients.select(Axis(1), &active);
             let (columns, seed) = (columns.view(), self.search.seed);
-            let narrow = SiteObjective::new(&columns, self.labels, settings, &self.totals, seed)?;
+            let narrow =
+                SiteObjective::new(&columns, self.labels, settings, &self.totals, seed, None)?;
             let rows = self.with_threshold(&active, settings);
             let from = matrix.select(Axis(0), &rows);
             let found = minimise_pooled(std::slice::from_ref(&narrow), from, self.search.limits)?;

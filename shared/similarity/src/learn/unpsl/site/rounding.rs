@@ -8,10 +8,13 @@ use ndarray::{Array2, ArrayView2, Axis, s};
 
 use super::at_zero::adds_up;
 use super::{ObjectiveError, SiteDerivatives, SiteObjective, ThresholdDerivatives};
-use crate::learn::unpsl::settings::Threshold;
+use crate::learn::unpsl::pair_loss::PairLoss;
+use crate::learn::unpsl::settings::{Settings, Threshold};
+use crate::learn::unpsl::totals::Summary;
 use crate::numeric::axes::Axes;
 use crate::numeric::linear_algebra::{LinearAlgebraError, product, symmetric_eigen};
-use crate::numeric::offsets::Shifted;
+use crate::numeric::offsets::{Offsets, Shifted};
+use crate::numeric::seed::Seed;
 
 /// The step of the objective and of Gamma, in patients.
 pub(in crate::learn::unpsl) const FINE: f64 = 0.0078125;
@@ -131,6 +134,21 @@ impl SiteObjective {
         let axes = Axes::of(&self.loss.patients().view())?;
         Ok(self.axes.get_or_init(|| axes))
     }
+}
+
+/// By a site's secret, all that changes its derivatives at one metric: settings, counts, and patients, whose order says their classes.
+pub(super) fn offsets(
+    secret: Option<Seed>,
+    loss: &PairLoss,
+    (settings, summary): (&Settings, Summary),
+) -> Offsets {
+    let Some(secret) = secret else {
+        return Offsets::None;
+    };
+    let mut about = *settings;
+    (about.rank, about.lambda_sparsity, about.lambda_correlation) = (0, 0.0, 0.0);
+    let about = format!("{about:?} {summary:?}");
+    Offsets::of(secret, &loss.patients().view(), &about)
 }
 
 /// What rounding has turned below 0 of a matrix that is not becomes 0.
