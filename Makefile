@@ -13,9 +13,10 @@ MDBOOK = 0.5.4
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
 
-## make demo      four synthetic hospitals, a coordinator and mutual TLS on this machine
+## make demo      four synthetic hospitals, a coordinator and mutual TLS on this machine; they go on, with pages in a browser
 demo: first build
-	$(COORDINATOR) simulate --out $(OUT) --force
+	@[ ! -e $(OUT)-federation ] || $(COORDINATOR) simulate --stop --out $(OUT)
+	$(COORDINATOR) simulate --keep --out $(OUT) --force
 
 first:
 	@[ -e $(COORDINATOR) ] || echo 'The first build takes about nine minutes of processor time, five on two idle cores; the run itself, seconds.'
@@ -69,6 +70,7 @@ book: build
 picture: demo
 	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1000,820 \
 	    --screenshot=$(CURDIR)/book/report.png file://$(abspath $(OUT))/report.html
+	$(COORDINATOR) simulate --stop --out $(OUT)
 
 clean:
 	$(CARGO) clean

@@ -219,7 +219,7 @@ impl Exits for KeptError {
     fn exit(&self) -> Exit {
         match self {
             Self::There { .. } | Self::Absent { .. } => Exit::Usage,
-            Self::Mute { .. } => Exit::Connection,
+            Self::Mute { .. } | Self::Blank { .. } => Exit::Connection,
             Self::File { .. } | Self::Alive { .. } | Self::Tls(_) => Exit::Failed,
         }
     }

@@ -306,10 +306,14 @@ impl Agents {
             }
             false => String::new(),
         };
+        let pages = match self.is_kept {
+            true => "[pages]\nlisten = \"127.0.0.1:0\"\n\n",
+            false => "",
+        };
         format!(
             "site = \"{site}\"\ncoordinator = \"{}\"\nfolder = \".\"\n\n\
              [tls]\nca = {}\ncertificate = {}\nkey = {}\n\n\
-             [source]\nkind = \"{kind}\"\npath = {}\n{patient}\n{}{pairs}[policy]\n{policy}{given}\n",
+             [source]\nkind = \"{kind}\"\npath = {}\n{patient}\n{}{pairs}{pages}[policy]\n{policy}{given}\n",
             self.coordinator,
             file("ca.pem"),
             file("certificate.pem"),

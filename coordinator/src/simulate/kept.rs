@@ -22,7 +22,9 @@ const COORDINATOR: &str = "coordinator.toml";
 /// The coordinator's log.
 const LOG: &str = "coordinator.log";
 const OPERATOR: &str = "operator.toml";
-/// How long the coordinator may take to listen, or all programs to end.
+/// Where the pages of one site say their address.
+const PAGES: &str = "pages.address";
+/// How long the coordinator and the pages may take to listen, or all programs to end.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(50);
@@ -57,6 +59,14 @@ pub enum KeptError {
     #[error("the coordinator does not answer; its log is {}", log.display())]
     Mute {
         /// Its log.
+        log: PathBuf,
+    },
+    /// The pages do not answer.
+    #[error("the pages of {site} do not answer; their log is {}", log.display())]
+    Blank {
+        /// Whose.
+        site: SiteName,
+        /// Their log.
         log: PathBuf,
     },
     /// Programs go on.
@@ -118,22 +128,19 @@ impl Federation<'_> {
         run: &RunId,
     ) -> Result<ToTry, KeptError> {
         self.configure()?;
-        let started = match self.serve_all() {
-            Ok(()) => answers(&self.address, &self.operator).await,
-            Err(error) => Err(error),
-        };
-        if !matches!(started, Ok(true)) {
+        let (site, file) = &self.files[0];
+        let started = self.serve_all(site).await;
+        if started.is_err() {
             // What has started ends with whatever has not.
             end(self.home.path()).await?;
         }
-        let answered = started?;
-        let folder = self.home.keep();
-        if !answered {
-            let log = folder.join(LOG);
-            return Err(KeptError::Mute { log });
-        }
-        let (site, file) = &self.files[0];
+        let folder = match &started {
+            // Their logs say why.
+            Ok(_) | Err(KeptError::Mute { .. } | KeptError::Blank { .. }) => self.home.keep(),
+            Err(_) => self.home.path().to_owned(),
+        };
         Ok(ToTry {
+            pages: started?,
             folder,
             out: plan.out.clone(),
             run: run.clone(),
@@ -146,29 +153,47 @@ impl Federation<'_> {
         })
     }
 
-    /// Starts the coordinator and then every agent, and notes each before the next.
-    fn serve_all(&self) -> Result<(), KeptError> {
+    /// Starts the coordinator, every agent and the pages of `site`, and notes each before the next; gives the address of the pages.
+    async fn serve_all(&self, site: &SiteName) -> Result<String, KeptError> {
         let home = self.home.path();
         let own = std::env::current_exe().map_err(failed(Path::new("this program")))?;
-        let coordinator = (own.as_path(), home.join(COORDINATOR), home.join(LOG));
-        let agents = self.files.iter().map(|(site, _)| {
+        let log = home.join(LOG);
+        let coordinator = [home.join(COORDINATOR), log.clone()];
+        let coordinator = (own.as_path(), "serve", coordinator, None);
+        let of_site = |site: &SiteName, log: &str| {
             let folder = agents::folder(home, site);
-            (
-                self.site_agent,
-                folder.join("site.toml"),
-                folder.join("agent.log"),
-            )
+            [folder.join("site.toml"), folder.join(log)]
+        };
+        let agents = self.files.iter().map(|(site, _)| {
+            let files = of_site(site, "agent.log");
+            (self.site_agent, "serve", files, None)
         });
+        let said = agents::folder(home, site).join(PAGES);
+        let of_pages = of_site(site, "pages.log");
+        let blank = || KeptError::Blank {
+            site: site.clone(),
+            log: of_pages[1].clone(),
+        };
+        let pages = (
+            self.site_agent,
+            "pages",
+            of_pages.clone(),
+            Some(said.clone()),
+        );
         let path = home.join(PROCESSES);
         let mut processes = String::new();
         let note = |processes: &str| private::write(&path, processes.as_bytes());
         note(&processes).map_err(failed(&path))?;
-        for (program, configuration, log) in std::iter::once(coordinator).chain(agents) {
-            let process = serve(program, &configuration, &log)?;
+        let programs = std::iter::once(coordinator).chain(agents);
+        for (program, command, files, said) in programs.chain([pages]) {
+            let process = serve((program, command), &files, said.as_deref())?;
             processes.push_str(&format!("{process}\n"));
             note(&processes).map_err(failed(&path))?;
         }
-        Ok(())
+        if !answers(&self.address, &self.operator).await? {
+            return Err(KeptError::Mute { log });
+        }
+        address(&said).await.ok_or_else(blank)
     }
 
     /// Writes the configurations of the coordinator and the operator.
@@ -223,15 +248,39 @@ async fn answers(address: &str, operator: &CredentialFiles) -> Result<bool, Kept
     Ok(tokio::time::timeout(PATIENCE, connected).await.is_ok())
 }
 
-/// Starts a program that outlives this one; gives its process.
-fn serve(program: &Path, config: &Path, log: &Path) -> Result<u32, KeptError> {
+/// The address that pages have said, whole, before long.
+async fn address(said: &Path) -> Option<String> {
+    let written = async {
+        loop {
+            let text = std::fs::read_to_string(said).unwrap_or_default();
+            if let Some(line) = text.strip_suffix('\n') {
+                return line.to_owned();
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, written).await.ok()
+}
+
+/// Starts a program that outlives this one, and says to a file what it says; gives its process.
+fn serve(
+    (program, name): (&Path, &str),
+    [config, log]: &[PathBuf; 2],
+    said: Option<&Path>,
+) -> Result<u32, KeptError> {
     let file = File::options().append(true).create(true).open(log);
+    let said = match said {
+        None => Stdio::null(),
+        Some(path) => private::open(path, File::options().write(true).create_new(true))
+            .map_err(failed(path))?
+            .into(),
+    };
     let mut command = Command::new(program);
     command
-        .args(["serve", "--config"])
+        .args([name, "--config"])
         .arg(config)
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
+        .stdout(said)
         .stderr(file.map_err(failed(log))?);
     // A Ctrl-C at the terminal is not for them.
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
@@ -304,6 +353,8 @@ pub struct ToTry {
     pub study: String,
     /// One of its sites.
     pub site: SiteName,
+    /// The address of the site's pages.
+    pub pages: String,
     /// One of its patients, where they are synthetic.
     pub patient: Option<String>,
 }
@@ -315,7 +366,8 @@ impl fmt::Display for ToTry {
         let site = format!("--config {folder}/sites/{}/site.toml", self.site);
         writeln!(
             formatter,
-            "\nThe federation goes on in {folder}. To try next:"
+            "\nThe federation goes on in {folder}. The pages of {}, in a browser:\n  {}\nTo try next:",
+            self.site, self.pages
         )?;
         writeln!(formatter, "  kindred-coordinator job list {operator}")?;
         writeln!(
@@ -328,7 +380,6 @@ impl fmt::Display for ToTry {
             formatter,
             "  kindred-site-agent similar {run} --patient {patient} {site}"
         )?;
-        writeln!(formatter, "  kindred-site-agent pages {site}")?;
         writeln!(
             formatter,
             "  kindred-coordinator job ask cluster {run} {operator}"
