@@ -66,10 +66,9 @@ book: build
 	    --no-default-features --features search --root $(BOOK)
 	$(BOOK)/bin/mdbook build $(BOOK)
 
-## make picture   the picture of README again, from the demo, by Debian's chromium
+## make picture   the pictures of README and the book again, from the demo, by Debian's chromium
 picture: demo
-	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1000,820 \
-	    --screenshot=$(CURDIR)/book/report.png file://$(abspath $(OUT))/report.html
+	deploy/setup/picture.sh $(OUT) book
 	$(COORDINATOR) simulate --stop --out $(OUT)
 
 clean:

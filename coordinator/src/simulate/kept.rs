@@ -366,7 +366,7 @@ impl fmt::Display for ToTry {
         let site = format!("--config {folder}/sites/{}/site.toml", self.site);
         writeln!(
             formatter,
-            "\nThe federation goes on in {folder}. The pages of {}, in a browser:\n  {}\nTo try next:",
+            "\nThe federation goes on in {folder}.\nThe pages of {}, in a browser:\n  {}\nTo try next:",
             self.site, self.pages
         )?;
         writeln!(formatter, "  kindred-coordinator job list {operator}")?;
