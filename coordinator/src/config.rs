@@ -1,10 +1,11 @@
 //! coordinator.toml and operator.toml.
 
 use protocol::document::{self, DocumentErrors, Section};
+use service::proxy::{self, DialError, Proxy, address};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use wire::{Address, CredentialFiles};
+use wire::{Address, CredentialFiles, Dial};
 
 /// The coordinator's configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +46,8 @@ pub struct OperatorConfig {
     pub enrolment: Option<Address>,
     /// Certificate, key and authority.
     pub tls: CredentialFiles,
+    /// The way out, where the operator has no direct one.
+    pub proxy: Option<Proxy>,
 }
 
 /// A configuration that cannot be used.
@@ -139,12 +142,22 @@ impl OperatorConfig {
             let enrolment: Option<String> = root.optional("enrolment");
             let enrolment = enrolment.and_then(|text| address(root, "enrolment", &text));
             let tls = root.required_table("tls", |section| tls(section, folder));
+            let proxy = root.table("proxy", |section| Proxy::read(section, folder));
             Some(Self {
                 coordinator: coordinator?,
                 enrolment,
                 tls: tls?,
+                proxy,
             })
         })
+    }
+
+    /// How one of these two addresses is reached.
+    ///
+    /// # Errors
+    /// [`DialError`].
+    pub fn dial(&self, address: &Address) -> Result<Dial, DialError> {
+        proxy::dial(address, &self.tls, self.proxy.as_ref())
     }
 }
 
@@ -155,15 +168,6 @@ fn listen(section: &mut Section<'_, '_>, example: &str) -> Option<SocketAddr> {
     if address.is_none() {
         let wanted = format!("IP:PORT, as in {example}");
         section.problem("listen", &format!("{text:?}"), &wanted);
-    }
-    address
-}
-
-/// The address to dial.
-fn address(section: &mut Section<'_, '_>, key: &'static str, text: &str) -> Option<Address> {
-    let address = Address::new(text).ok();
-    if address.is_none() {
-        section.problem(key, &format!("{text:?}"), "HOST:PORT");
     }
     address
 }

@@ -4,6 +4,8 @@ use crate::cli;
 use crate::config::{ConfigError, CoordinatorConfig, Enrolling, OperatorConfig};
 use crate::exit::UsageError;
 use crate::serve::ServeError;
+use service::proxy::{DialError, Proxy};
+use service::secret::SecretError;
 use service::signals::{Heard, Signals};
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -11,7 +13,7 @@ use std::time::{Duration, SystemTime};
 use tokio::net::TcpListener;
 use wire::certificates::{self, CertificateError, Role};
 use wire::enrolment::{self, EnrolError, Signing, Token, TokenError};
-use wire::{Address, ClientTls, CredentialFiles, Dial, Identity, ServerTls, private};
+use wire::{Address, CredentialFiles, Identity, ServerTls, private};
 
 /// A party that could not be invited, or an operator who has no certificate.
 #[derive(Debug, thiserror::Error)]
@@ -39,9 +41,12 @@ pub enum EnrolmentError {
     /// The token is another party's, or the command line lacks one.
     #[error(transparent)]
     Usage(#[from] UsageError),
-    /// The own certificate cannot be used.
+    /// The own certificate, or the proxy's password, cannot be used.
     #[error(transparent)]
-    Tls(#[from] wire::TlsError),
+    Dial(#[from] DialError),
+    /// The proxy's password cannot be had.
+    #[error(transparent)]
+    Password(#[from] SecretError),
     /// The authority cannot be reached, or refuses.
     #[error(transparent)]
     Enrol(#[from] EnrolError),
@@ -157,13 +162,16 @@ pub async fn enrol(arguments: &cli::Enrol) -> Result<Enrolled, EnrolmentError> {
     };
     let folder = arguments.out.clone();
     let folder = folder.unwrap_or_else(|| PathBuf::from(format!("operator-{name}")));
-    let files = enrolment::enrol(&token, &folder, None).await?;
+    let proxy = arguments.proxy.named()?;
+    let way = proxy.as_ref().map(Proxy::open).transpose()?;
+    let files = enrolment::enrol(&token, &folder, way.as_ref()).await?;
     let path = folder.join("operator.toml");
     if !path.exists() {
-        write(
-            &path,
-            &operator_config(&(token.coordinator, token.enrolment)),
-        )?;
+        let mut text = operator_config(&(token.coordinator, token.enrolment));
+        if let Some(proxy) = proxy {
+            text += &format!("\n{proxy}");
+        }
+        write(&path, &text)?;
     }
     OperatorConfig::open(&path)?;
     Ok(Enrolled {
@@ -182,12 +190,8 @@ pub async fn renew(arguments: &cli::Renew) -> Result<CredentialFiles, EnrolmentE
         path: arguments.config.to_path_buf(),
         wanted: "enrolment",
     };
-    let dial = Dial {
-        address: config.enrolment.ok_or_else(absent)?,
-        tls: ClientTls::load(&config.tls)?,
-        proxy: None,
-    };
-    enrolment::renew(&dial, &config.tls).await?;
+    let address = config.enrolment.as_ref().ok_or_else(absent)?;
+    enrolment::renew(&config.dial(address)?, &config.tls).await?;
     Ok(config.tls)
 }
 

@@ -186,7 +186,8 @@ impl Exits for EnrolmentError {
             | Self::Address(_)
             | Self::Token(_)
             | Self::Usage(_)
-            | Self::Tls(_) => Exit::Usage,
+            | Self::Dial(_)
+            | Self::Password(_) => Exit::Usage,
         }
     }
 }
@@ -243,7 +244,7 @@ impl Exits for OperatorError {
     fn exit(&self) -> Exit {
         match self {
             Self::Connection { source } | Self::Gone { source, .. } => Exit::of_call(source.code()),
-            Self::Tls(_)
+            Self::Dial(_)
             | Self::File { .. }
             | Self::StudyFile(_)
             | Self::Job { .. }

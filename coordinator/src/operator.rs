@@ -22,12 +22,13 @@ use protocol::progress::{Ending, Progress};
 use protocol::result::RunResult;
 use report::{FolderError, PendingFolder, Replace, ReportError, Watching, remark};
 use service::pauses::Pauses;
+use service::proxy::DialError;
 use service::signals::Signals;
 use sha2::{Digest, Sha256};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
-use wire::{ClientTls, ConnectionError, Dial, Identity, OperatorClient, Remedy};
+use wire::{ConnectionError, Dial, Identity, OperatorClient, Remedy};
 
 /// How often a call is made where the line breaks.
 const TRIES: u32 = 5;
@@ -37,8 +38,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_secs(1);
 /// How long a coordinator is waited for that may be starting.
 const COMING_UP: Duration = Duration::from_secs(10);
-/// Before the second try; it doubles.
-const PAUSE: Duration = Duration::from_millis(200);
 
 /// An operator's command that could not be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -46,9 +45,9 @@ pub enum OperatorError {
     /// The configuration cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The certificates cannot be used.
+    /// The certificates, or the proxy's password, cannot be used.
     #[error(transparent)]
-    Tls(#[from] wire::TlsError),
+    Dial(#[from] DialError),
     /// A file could not be read.
     #[error("{} could not be read", path.display())]
     File {
@@ -315,11 +314,7 @@ pub async fn list(config: &Path) -> Result<Vec<Progress>, OperatorError> {
 /// How the operator reaches the coordinator.
 fn dial(config: &Path) -> Result<Dial, OperatorError> {
     let config = OperatorConfig::open(config)?;
-    Ok(Dial {
-        address: config.coordinator,
-        tls: ClientTls::load(&config.tls)?,
-        proxy: None,
-    })
+    Ok(config.dial(&config.coordinator)?)
 }
 
 /// Makes one call on a connection of its own; again, where the line broke. No call does more when it is made twice.
@@ -328,13 +323,12 @@ async fn calling<T>(
     call: impl AsyncFn(&OperatorClient) -> Result<T, ConnectionError>,
 ) -> Result<T, OperatorError> {
     let attempt = async || call(&OperatorClient::connect(dial).await?).await;
-    let mut pause = PAUSE;
+    let mut pauses = Pauses::default();
     for _ in 1..TRIES {
         match attempt().await {
-            Err(error) if broke(&error) => tokio::time::sleep(pause).await,
+            Err(error) if broke(&error) => tokio::time::sleep(pauses.next(Remedy::Soon)).await,
             done => return Ok(done?),
         }
-        pause *= 2;
     }
     Ok(attempt().await?)
 }

@@ -1,11 +1,13 @@
 //! How a hospital gets a certificate for a key that it makes itself, and its first configuration.
 
 use crate::cli;
-use crate::config::{ConfigError, DialError, Password, SecretError, SiteConfig};
+use crate::config::{ConfigError, SiteConfig};
 use crate::exit::UsageError;
+use service::proxy::{DialError, Proxy};
+use service::secret::SecretError;
 use std::path::{Path, PathBuf};
 use wire::enrolment::{self, EnrolError, Token, TokenError};
-use wire::{Address, AddressError, CredentialFiles, Dial, Identity, Proxy, private};
+use wire::{AddressError, CredentialFiles, Dial, Identity, private};
 
 /// A hospital that has no certificate.
 #[derive(Debug, thiserror::Error)]
@@ -64,11 +66,12 @@ pub async fn enrol(arguments: &cli::Enrol) -> Result<Enrolled, EnrolmentError> {
         );
         return Err(UsageError(text).into());
     };
-    let proxy = proxy(arguments)?;
-    let files = enrolment::enrol(&token, &arguments.out, proxy.as_ref()).await?;
+    let proxy = arguments.proxy.named()?;
+    let way = proxy.as_ref().map(Proxy::open).transpose()?;
+    let files = enrolment::enrol(&token, &arguments.out, way.as_ref()).await?;
     let path = arguments.out.join("site.toml");
     if !path.exists() {
-        let text = site_config(&token, arguments);
+        let text = site_config(&token, arguments, proxy.as_ref());
         private::replace(&path, text.as_bytes()).map_err(|source| EnrolmentError::Write {
             path: path.clone(),
             source,
@@ -100,20 +103,7 @@ pub async fn renew(path: &Path) -> Result<CredentialFiles, EnrolmentError> {
     Ok(config.tls)
 }
 
-fn proxy(arguments: &cli::Enrol) -> Result<Option<Proxy>, EnrolmentError> {
-    let Some(address) = &arguments.proxy else {
-        return Ok(None);
-    };
-    let address = Address::new(address)?;
-    // clap lets neither pass without the other.
-    let (Some(user), Some(file)) = (&arguments.proxy_user, &arguments.proxy_password_file) else {
-        return Ok(Some(Proxy::open(address)));
-    };
-    let password = Password::File(file.clone()).fetch()?;
-    Ok(Some(Proxy::with_password(address, user, password.reveal())))
-}
-
-fn site_config(token: &Token, arguments: &cli::Enrol) -> String {
+fn site_config(token: &Token, arguments: &cli::Enrol, proxy: Option<&Proxy>) -> String {
     let Identity::Site(site) = &token.identity else {
         return String::new();
     };
@@ -140,16 +130,8 @@ fn site_config(token: &Token, arguments: &cli::Enrol) -> String {
          key = \"key.pem\"\n\n",
         token.coordinator, token.enrolment
     );
-    if let Some(proxy) = &arguments.proxy {
-        text += &format!("[proxy]\naddress = {proxy:?}\n");
-        if let (Some(user), Some(file)) = (&arguments.proxy_user, &arguments.proxy_password_file) {
-            let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
-            text += &format!(
-                "user = {user:?}\npassword_file = {:?}\n",
-                file.display().to_string()
-            );
-        }
-        text += "\n";
+    if let Some(proxy) = proxy {
+        text += &format!("{proxy}\n");
     }
     text += "# One row per patient. Columns, units and codes are declared in [columns].\n\
              [source]\n\

@@ -2,7 +2,7 @@
 
 use crate::books::chain::{ChainError, HeadError};
 use crate::cases::CasesError;
-use crate::config::{ConfigError, DialError};
+use crate::config::ConfigError;
 use crate::enrolment::EnrolmentError;
 use crate::init::InitError;
 use crate::pages::PagesError;
@@ -14,6 +14,7 @@ use crate::synthesise::SynthesiseError;
 use protocol::name::NameError;
 use service::backup::BackupError;
 use service::certificate::CertifiedError;
+use service::proxy::DialError;
 use service::status::StatusError;
 use similarity::uses::clusters::ClusterError;
 use similarity::uses::prediction::PredictionError;

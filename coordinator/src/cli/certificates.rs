@@ -3,6 +3,7 @@
 use super::{CoordinatorConfig, OperatorConfig};
 use crate::exit::UsageError;
 use clap::{Args, Subcommand, value_parser};
+use service::proxy::ProxyArguments;
 use std::path::PathBuf;
 use wire::certificates::Role;
 
@@ -43,6 +44,9 @@ pub struct Enrol {
     /// Folder of the key, the certificate and operator.toml [default: operator-NAME]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// The way out.
+    #[command(flatten)]
+    pub proxy: ProxyArguments,
     /// Print JSON, for machines
     #[arg(long)]
     pub json: bool,

@@ -10,6 +10,8 @@ pub mod doctor;
 pub mod expiry;
 pub mod log;
 pub mod pauses;
+pub mod proxy;
+pub mod secret;
 pub mod signals;
 pub mod status;
 pub mod supervisor;

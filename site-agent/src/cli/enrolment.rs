@@ -2,6 +2,7 @@
 
 use super::ConfigFile;
 use clap::{Args, Subcommand};
+use service::proxy::ProxyArguments;
 use std::path::PathBuf;
 
 /// `enrol`.
@@ -18,15 +19,9 @@ pub struct Enrol {
     /// Folder of results, journal and ledger [default: agent, next to site.toml]
     #[arg(long, value_name = "DIR")]
     pub folder: Option<PathBuf>,
-    /// The HTTP proxy, where the hospital has no direct way out
-    #[arg(long, value_name = "HOST:PORT")]
-    pub proxy: Option<String>,
-    /// User of the proxy
-    #[arg(long, value_name = "NAME", requires_all = ["proxy", "proxy_password_file"])]
-    pub proxy_user: Option<String>,
-    /// File with the password of the proxy
-    #[arg(long, value_name = "FILE", requires = "proxy_user")]
-    pub proxy_password_file: Option<PathBuf>,
+    /// The way out.
+    #[command(flatten)]
+    pub proxy: ProxyArguments,
     /// CSV file of patients: propose source and columns at once, as `site init` does
     #[arg(long, value_name = "FILE", requires = "study")]
     pub data: Option<PathBuf>,

@@ -3,12 +3,10 @@
 mod columns;
 mod pages;
 pub mod policy;
-mod secret;
 mod source;
 
 pub use columns::{ColumnMapping, Conversion, DeclaredRange, EVERY_OTHER};
 pub use pages::{PagesConfig, PagesOperator, PagesProxy};
-pub use secret::{Password, Secret, SecretError};
 pub use source::{
     CsvSource, DatabaseTls, DateFormat, DecimalMark, ParquetSource, PostgresSource, Query,
     SourceConfig, SourceKind,
@@ -18,10 +16,11 @@ use privacy::Policy;
 use protocol::document::{self, DocumentErrors, Section};
 use protocol::name::SiteName;
 use service::cli::NoConfig;
+use service::proxy::{self, DialError, Proxy, address};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use wire::{Address, ClientTls, CredentialFiles, Dial, TlsError, Warrants};
+use wire::{Address, CredentialFiles, Dial, TlsError, Warrants};
 
 /// Megabytes of the copies of all runs together, where the file does not say.
 const TRANSCRIPTS_MEGABYTES: u64 = 4_096;
@@ -58,24 +57,6 @@ pub struct SiteConfig {
     pub source: SourceConfig,
     /// What may leave the site; closed where the file has no `[policy]`.
     pub policy: Policy,
-}
-
-/// An HTTP CONNECT proxy.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Proxy {
-    /// Host and port of the proxy.
-    pub address: Address,
-    /// User and password of basic authentication, where the proxy wants it.
-    pub credentials: Option<Credentials>,
-}
-
-/// A user and where their password is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Credentials {
-    /// The user.
-    pub user: String,
-    /// Where the password is.
-    pub password: Password,
 }
 
 /// A file that could not be read, or that does not fit.
@@ -143,7 +124,7 @@ impl SiteConfig {
                 };
                 Some((files, revoked.map(|path| folder.join(path))))
             });
-            let proxy = root.table("proxy", |section| proxy(section, folder));
+            let proxy = root.table("proxy", |section| Proxy::read(section, folder));
             let status = service::status::address(root);
             let pages = pages::read(root, folder).unwrap_or_default();
             let results = path(root, "folder", folder);
@@ -190,43 +171,10 @@ impl SiteConfig {
     /// # Errors
     /// [`DialError`] where a certificate, key or password cannot be had.
     pub fn dial(&self) -> Result<Dial, DialError> {
-        let proxy = match &self.proxy {
-            None => None,
-            Some(Proxy {
-                address,
-                credentials: None,
-            }) => Some(wire::Proxy::open(address.clone())),
-            Some(Proxy {
-                address,
-                credentials: Some(Credentials { user, password }),
-            }) => {
-                let password = password.fetch()?;
-                Some(wire::Proxy::with_password(
-                    address.clone(),
-                    user,
-                    password.reveal(),
-                ))
-            }
-        };
         // A list that cannot be read is said now, not when the first run begins.
         self.warrants()?;
-        Ok(Dial {
-            address: self.coordinator.clone(),
-            tls: ClientTls::load(&self.tls)?,
-            proxy,
-        })
+        proxy::dial(&self.coordinator, &self.tls, self.proxy.as_ref())
     }
-}
-
-/// What is needed to reach the coordinator could not be had.
-#[derive(Debug, thiserror::Error)]
-pub enum DialError {
-    /// A certificate or key.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// The proxy's password.
-    #[error(transparent)]
-    Password(#[from] SecretError),
 }
 
 fn site(root: &mut Section<'_, '_>) -> Option<SiteName> {
@@ -245,40 +193,6 @@ fn site(root: &mut Section<'_, '_>) -> Option<SiteName> {
 fn required_address(section: &mut Section<'_, '_>, key: &'static str) -> Option<Address> {
     let text: String = section.required(key)?;
     address(section, key, &text)
-}
-
-fn address(section: &mut Section<'_, '_>, key: &'static str, text: &str) -> Option<Address> {
-    match Address::new(text) {
-        Ok(address) => Some(address),
-        Err(_) => {
-            let wanted = "host:port, such as \"coordinator.example:7443\"";
-            section.problem(key, &format!("{text:?}"), wanted);
-            None
-        }
-    }
-}
-
-fn proxy(section: &mut Section<'_, '_>, folder: &Path) -> Option<Proxy> {
-    let address = required_address(section, "address");
-    let user: Option<String> = section.optional("user");
-    let password = secret::password(section, folder);
-    let credentials = match (user, password) {
-        (Some(user), Some(password)) => Some(Credentials { user, password }),
-        (None, None) => None,
-        (Some(_), None) => {
-            let wanted = "password_env or password_file with it";
-            section.problem("user", "a user without a password", wanted);
-            None
-        }
-        (None, Some(_)) => {
-            section.problem("user", "no key", "the user whose password is named");
-            None
-        }
-    };
-    Some(Proxy {
-        address: address?,
-        credentials,
-    })
 }
 
 /// The required path `key`, made relative to the file's folder.
@@ -381,13 +295,12 @@ levels = { M = "male", F = "female" }
     }
 
     #[test]
-    fn a_password_is_not_in_the_file_and_not_in_debug() {
+    fn a_password_is_not_in_the_file() {
         let text = WHOLE.replace(
             "password_env = \"PROXY_PASSWORD\"",
             "password = \"hunter2\"",
         );
         let errors = SiteConfig::parse(&text, Path::new("")).unwrap_err();
         assert!(!errors.to_string().contains("hunter2"), "{errors}");
-        assert_eq!(format!("{:?}", Secret::new("hunter2".into())), "Secret(..)");
     }
 }

@@ -1,8 +1,8 @@
 //! `[pages]`: where pages for people are served, and who may see them.
 
-use super::secret::{self, Password};
 use axum::http::HeaderName;
 use protocol::document::Section;
+use service::secret::{self, Password};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 

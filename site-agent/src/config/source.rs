@@ -2,8 +2,8 @@
 
 use super::columns::{self, ColumnMapping};
 use super::path;
-use super::secret;
 use protocol::document::Section;
+use service::secret;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

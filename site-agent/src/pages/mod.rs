@@ -18,7 +18,7 @@ mod shelf;
 mod studies;
 mod study;
 
-use crate::config::{ConfigError, PagesProxy, Secret, SecretError, SiteConfig};
+use crate::config::{ConfigError, PagesProxy, SiteConfig};
 use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderName, StatusCode};
@@ -26,6 +26,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use axum::{Extension, middleware};
 use guard::Visitor;
+use service::secret::{Secret, SecretError};
 use service::signals::{Heard, Signals};
 use sessions::{Session, Shelf, random};
 use shelf::Bedsides;

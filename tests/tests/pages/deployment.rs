@@ -8,7 +8,8 @@ use kindred_tests::workspace::{files, root, text};
 use privacy::{Limits, Policy};
 use protocol::job::Job;
 use protocol::method::Method;
-use site_agent::config::{Password, Query, SiteConfig, SourceKind, policy};
+use service::secret::Password;
+use site_agent::config::{Query, SiteConfig, SourceKind, policy};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 

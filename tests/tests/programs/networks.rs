@@ -2,6 +2,7 @@
 
 use crate::hindered::{in_rounds, metric, opened};
 use kindred_tests::deployment::{Deployment, SITES, free_port};
+use kindred_tests::exit::CONNECTION;
 use kindred_tests::programs::{PATIENCE, until};
 use std::fs;
 use std::io::{Read, Write};
@@ -161,7 +162,7 @@ fn a_coordinator_that_has_moved_is_found_again_behind_the_same_name() {
 }
 
 #[test]
-fn a_hospital_reaches_its_coordinator_through_tinyproxy() {
+fn a_hospital_and_an_operator_reach_their_coordinator_through_tinyproxy() {
     let is_there = Command::new("tinyproxy")
         .arg("-v")
         .stdout(Stdio::null())
@@ -198,6 +199,17 @@ fn a_hospital_reaches_its_coordinator_through_tinyproxy() {
     let said = fs::read_to_string(deployment.home.join("tinyproxy.log")).unwrap();
     let wanted = format!("CONNECT 127.0.0.1:{}", deployment.port());
     assert!(said.contains(&wanted), "{said}");
+    // An operator goes the same way, and has no other.
+    let calls = |said: &str| said.matches(&wanted).count();
+    let text = fs::read_to_string(deployment.home.join("operator.toml")).unwrap();
+    let around = format!("{text}\n[proxy]\naddress = \"127.0.0.1:{port}\"\n");
+    deployment.home.write("operator.toml", &around);
+    deployment.job(&["list"]).must_succeed();
+    let after = fs::read_to_string(deployment.home.join("tinyproxy.log")).unwrap();
+    assert_eq!(calls(&after), calls(&said) + 1, "{after}");
+    let nobody = around.replace(&port.to_string(), &free_port().to_string());
+    deployment.home.write("operator.toml", &nobody);
+    deployment.job(&["list"]).must_fail(CONNECTION, &["proxy"]);
     proxy.kill().unwrap();
     proxy.wait().unwrap();
 }

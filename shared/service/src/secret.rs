@@ -1,4 +1,4 @@
-//! Passwords: never in `site.toml` itself, never in a log.
+//! Passwords: never in a configuration itself, never in a log.
 
 use protocol::document::Section;
 use std::fmt;
@@ -84,7 +84,7 @@ impl fmt::Debug for Secret {
 }
 
 /// The optional keys `password_env` and `password_file` of a table; one of them at most.
-pub(super) fn password(section: &mut Section<'_, '_>, folder: &Path) -> Option<Password> {
+pub fn password(section: &mut Section<'_, '_>, folder: &Path) -> Option<Password> {
     let variable: Option<String> = section.optional("password_env");
     let file: Option<String> = section.optional("password_file");
     match (variable, file) {
@@ -95,5 +95,15 @@ pub(super) fn password(section: &mut Section<'_, '_>, folder: &Path) -> Option<P
         (Some(name), None) => Some(Password::Environment(name)),
         (None, Some(file)) => Some(Password::File(folder.join(file))),
         (None, None) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_not_in_debug() {
+        assert_eq!(format!("{:?}", Secret::new("hunter2".into())), "Secret(..)");
     }
 }
