@@ -1,7 +1,7 @@
 //! coordinator.toml and operator.toml.
 
 use protocol::document::{self, DocumentErrors, Section};
-use service::proxy::{self, DialError, Proxy, address};
+use service::proxy::{self, DialError, Proxy, optional_address, required_address};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -137,10 +137,8 @@ impl OperatorConfig {
     /// All problems at once.
     pub fn parse(text: &str, folder: &Path) -> Result<Self, DocumentErrors> {
         document::read(text, |root| {
-            let text = root.required::<String>("coordinator").unwrap_or_default();
-            let coordinator = address(root, "coordinator", &text);
-            let enrolment: Option<String> = root.optional("enrolment");
-            let enrolment = enrolment.and_then(|text| address(root, "enrolment", &text));
+            let coordinator = required_address(root, "coordinator");
+            let enrolment = optional_address(root, "enrolment");
             let tls = root.required_table("tls", |section| tls(section, folder));
             let proxy = root.table("proxy", |section| Proxy::read(section, folder));
             Some(Self {

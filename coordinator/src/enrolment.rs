@@ -5,7 +5,6 @@ use crate::config::{ConfigError, CoordinatorConfig, Enrolling, OperatorConfig};
 use crate::exit::UsageError;
 use crate::serve::ServeError;
 use service::proxy::{DialError, Proxy};
-use service::secret::SecretError;
 use service::signals::{Heard, Signals};
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -44,9 +43,6 @@ pub enum EnrolmentError {
     /// The own certificate, or the proxy's password, cannot be used.
     #[error(transparent)]
     Dial(#[from] DialError),
-    /// The proxy's password cannot be had.
-    #[error(transparent)]
-    Password(#[from] SecretError),
     /// The authority cannot be reached, or refuses.
     #[error(transparent)]
     Enrol(#[from] EnrolError),

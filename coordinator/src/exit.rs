@@ -186,8 +186,7 @@ impl Exits for EnrolmentError {
             | Self::Address(_)
             | Self::Token(_)
             | Self::Usage(_)
-            | Self::Dial(_)
-            | Self::Password(_) => Exit::Usage,
+            | Self::Dial(_) => Exit::Usage,
         }
     }
 }

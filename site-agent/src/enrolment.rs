@@ -4,7 +4,6 @@ use crate::cli;
 use crate::config::{ConfigError, SiteConfig};
 use crate::exit::UsageError;
 use service::proxy::{DialError, Proxy};
-use service::secret::SecretError;
 use std::path::{Path, PathBuf};
 use wire::enrolment::{self, EnrolError, Token, TokenError};
 use wire::{AddressError, CredentialFiles, Dial, Identity, private};
@@ -21,9 +20,6 @@ pub enum EnrolmentError {
     /// The proxy's address is none.
     #[error(transparent)]
     Proxy(#[from] AddressError),
-    /// The proxy's password cannot be had.
-    #[error(transparent)]
-    Password(#[from] SecretError),
     /// The authority cannot be reached, or refuses.
     #[error(transparent)]
     Enrol(#[from] EnrolError),

@@ -126,7 +126,6 @@ impl Exits for EnrolmentError {
             | Self::Token(_)
             | Self::Usage(_)
             | Self::Proxy(_)
-            | Self::Password(_)
             | Self::Config(_)
             | Self::Dial(_) => Exit::Usage,
         }

@@ -129,19 +129,21 @@ impl Federation<'_> {
     ) -> Result<ToTry, KeptError> {
         self.configure()?;
         let (site, file) = &self.files[0];
-        let started = self.serve_all(site).await;
-        if started.is_err() {
-            // What has started ends with whatever has not.
-            end(self.home.path()).await?;
-        }
-        let folder = match &started {
-            // Their logs say why.
-            Ok(_) | Err(KeptError::Mute { .. } | KeptError::Blank { .. }) => self.home.keep(),
-            Err(_) => self.home.path().to_owned(),
+        let pages = match self.serve_all(site).await {
+            Ok(pages) => pages,
+            Err(error) => {
+                // What has started ends with whatever has not.
+                end(self.home.path()).await?;
+                if let KeptError::Mute { .. } | KeptError::Blank { .. } = &error {
+                    // Its log says why.
+                    let _ = self.home.keep();
+                }
+                return Err(error);
+            }
         };
         Ok(ToTry {
-            pages: started?,
-            folder,
+            folder: self.home.keep(),
+            pages,
             out: plan.out.clone(),
             run: run.clone(),
             study: study.name.to_string(),
@@ -153,47 +155,49 @@ impl Federation<'_> {
         })
     }
 
-    /// Starts the coordinator, every agent and the pages of `site`, and notes each before the next; gives the address of the pages.
+    /// Starts the coordinator, every agent and then the pages of `site`, and notes each before the next; gives the address of the pages.
     async fn serve_all(&self, site: &SiteName) -> Result<String, KeptError> {
         let home = self.home.path();
         let own = std::env::current_exe().map_err(failed(Path::new("this program")))?;
-        let log = home.join(LOG);
-        let coordinator = [home.join(COORDINATOR), log.clone()];
-        let coordinator = (own.as_path(), "serve", coordinator, None);
-        let of_site = |site: &SiteName, log: &str| {
+        let coordinator = Program {
+            path: &own,
+            command: "serve",
+            config: home.join(COORDINATOR),
+            log: home.join(LOG),
+        };
+        let at_site = |site: &SiteName, command, log: &str| {
             let folder = agents::folder(home, site);
-            [folder.join("site.toml"), folder.join(log)]
+            Program {
+                path: self.site_agent,
+                command,
+                config: folder.join("site.toml"),
+                log: folder.join(log),
+            }
         };
-        let agents = self.files.iter().map(|(site, _)| {
-            let files = of_site(site, "agent.log");
-            (self.site_agent, "serve", files, None)
-        });
-        let said = agents::folder(home, site).join(PAGES);
-        let of_pages = of_site(site, "pages.log");
-        let blank = || KeptError::Blank {
-            site: site.clone(),
-            log: of_pages[1].clone(),
-        };
-        let pages = (
-            self.site_agent,
-            "pages",
-            of_pages.clone(),
-            Some(said.clone()),
-        );
+        let agents = self.files.iter();
+        let agents = agents.map(|(site, _)| at_site(site, "serve", "agent.log"));
+        let pages = at_site(site, "pages", "pages.log");
         let path = home.join(PROCESSES);
         let mut processes = String::new();
-        let note = |processes: &str| private::write(&path, processes.as_bytes());
-        note(&processes).map_err(failed(&path))?;
-        let programs = std::iter::once(coordinator).chain(agents);
-        for (program, command, files, said) in programs.chain([pages]) {
-            let process = serve((program, command), &files, said.as_deref())?;
-            processes.push_str(&format!("{process}\n"));
-            note(&processes).map_err(failed(&path))?;
+        let mut begin = |program: &Program, said: Stdio| {
+            processes.push_str(&format!("{}\n", program.start(said)?));
+            private::write(&path, processes.as_bytes()).map_err(failed(&path))
+        };
+        private::write(&path, b"").map_err(failed(&path))?;
+        for program in std::iter::once(coordinator).chain(agents) {
+            begin(&program, Stdio::null())?;
         }
         if !answers(&self.address, &self.operator).await? {
+            let log = home.join(LOG);
             return Err(KeptError::Mute { log });
         }
-        address(&said).await.ok_or_else(blank)
+        let said = pages.config.with_file_name(PAGES);
+        let file = private::open(&said, File::options().write(true).create_new(true));
+        begin(&pages, file.map_err(failed(&said))?.into())?;
+        address(&said).await.ok_or_else(|| KeptError::Blank {
+            site: site.clone(),
+            log: pages.log,
+        })
     }
 
     /// Writes the configurations of the coordinator and the operator.
@@ -262,29 +266,29 @@ async fn address(said: &Path) -> Option<String> {
     tokio::time::timeout(PATIENCE, written).await.ok()
 }
 
-/// Starts a program that outlives this one, and says to a file what it says; gives its process.
-fn serve(
-    (program, name): (&Path, &str),
-    [config, log]: &[PathBuf; 2],
-    said: Option<&Path>,
-) -> Result<u32, KeptError> {
-    let file = File::options().append(true).create(true).open(log);
-    let said = match said {
-        None => Stdio::null(),
-        Some(path) => private::open(path, File::options().write(true).create_new(true))
-            .map_err(failed(path))?
-            .into(),
-    };
-    let mut command = Command::new(program);
-    command
-        .args([name, "--config"])
-        .arg(config)
-        .stdin(Stdio::null())
-        .stdout(said)
-        .stderr(file.map_err(failed(log))?);
-    // A Ctrl-C at the terminal is not for them.
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    Ok(command.spawn().map_err(failed(program))?.id())
+/// A program that outlives this one.
+struct Program<'p> {
+    path: &'p Path,
+    command: &'static str,
+    config: PathBuf,
+    log: PathBuf,
+}
+
+impl Program<'_> {
+    /// Starts it, with `said` for what it says besides its log; gives its process.
+    fn start(&self, said: Stdio) -> Result<u32, KeptError> {
+        let log = File::options().append(true).create(true).open(&self.log);
+        let mut command = Command::new(self.path);
+        command
+            .args([self.command, "--config"])
+            .arg(&self.config)
+            .stdin(Stdio::null())
+            .stdout(said)
+            .stderr(log.map_err(failed(&self.log))?);
+        // A Ctrl-C at the terminal is not for them.
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        Ok(command.spawn().map_err(failed(self.path))?.id())
+    }
 }
 
 /// Ends the federation that belongs to the results in `out`, and removes its folder.

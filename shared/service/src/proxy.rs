@@ -69,8 +69,7 @@ pub fn dial(
 impl Proxy {
     /// Reads the table `[proxy]`; paths in it are relative to `folder`.
     pub fn read(section: &mut Section<'_, '_>, folder: &Path) -> Option<Self> {
-        let text: Option<String> = section.required("address");
-        let address = text.and_then(|text| address(section, "address", &text));
+        let address = required_address(section, "address");
         let user: Option<String> = section.optional("user");
         let password = secret::password(section, folder);
         let credentials = match (user, password) {
@@ -95,8 +94,8 @@ impl Proxy {
     /// The proxy as it is dialled, with its password.
     ///
     /// # Errors
-    /// [`SecretError`].
-    pub fn open(&self) -> Result<wire::Proxy, SecretError> {
+    /// [`DialError::Password`].
+    pub fn open(&self) -> Result<wire::Proxy, DialError> {
         let address = self.address.clone();
         let Some(Credentials { user, password }) = &self.credentials else {
             return Ok(wire::Proxy::open(address));
@@ -147,7 +146,18 @@ impl ProxyArguments {
 }
 
 /// The address at `key`: `host:port`, with `[...]` around an IPv6 address.
-pub fn address(section: &mut Section<'_, '_>, key: &'static str, text: &str) -> Option<Address> {
+pub fn required_address(section: &mut Section<'_, '_>, key: &'static str) -> Option<Address> {
+    let text: String = section.required(key)?;
+    address(section, key, &text)
+}
+
+/// The address at `key`, where it is present.
+pub fn optional_address(section: &mut Section<'_, '_>, key: &'static str) -> Option<Address> {
+    let text: String = section.optional(key)?;
+    address(section, key, &text)
+}
+
+fn address(section: &Section<'_, '_>, key: &'static str, text: &str) -> Option<Address> {
     let address = Address::new(text).ok();
     if address.is_none() {
         let wanted = "host:port, such as \"coordinator.example:7443\"";

@@ -16,7 +16,7 @@ use privacy::Policy;
 use protocol::document::{self, DocumentErrors, Section};
 use protocol::name::SiteName;
 use service::cli::NoConfig;
-use service::proxy::{self, DialError, Proxy, address};
+use service::proxy::{self, DialError, Proxy, optional_address, required_address};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -110,8 +110,7 @@ impl SiteConfig {
         document::read(text, |root| {
             let site = site(root);
             let coordinator = required_address(root, "coordinator");
-            let enrolment: Option<String> = root.optional("enrolment");
-            let enrolment = enrolment.and_then(|text| address(root, "enrolment", &text));
+            let enrolment = optional_address(root, "enrolment");
             let files = root.required_table("tls", |section| {
                 let ca = path(section, "ca", folder);
                 let certificate = path(section, "certificate", folder);
@@ -187,12 +186,6 @@ fn site(root: &mut Section<'_, '_>) -> Option<SiteName> {
             None
         }
     }
-}
-
-/// `host:port`, with `[...]` around an IPv6 address.
-fn required_address(section: &mut Section<'_, '_>, key: &'static str) -> Option<Address> {
-    let text: String = section.required(key)?;
-    address(section, key, &text)
 }
 
 /// The required path `key`, made relative to the file's folder.

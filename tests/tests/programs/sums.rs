@@ -19,6 +19,11 @@ fn fetched(deployment: &Deployment, run: &RunId) -> Value {
     result(&deployment.home.join(&out))
 }
 
+/// What a run that was fetched has learned.
+fn metric(deployment: &Deployment, run: &RunId) -> Vec<u8> {
+    fs::read(deployment.home.join(&format!("results-{run}/metric.npy"))).unwrap()
+}
+
 /// Kernels of OpenBLAS that this processor has.
 fn kernels() -> Vec<&'static str> {
     let flags = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -47,9 +52,6 @@ fn plain_admm_from_sums_loses_nothing_where_a_site_is_killed_in_a_round() {
     let job = plain_admm("");
     // Offsets follow from the keys of the sites: the same sites are asked twice.
     let mut deployment = Deployment::start();
-    let metric = |deployment: &Deployment, run: &RunId| {
-        fs::read(deployment.home.join(&format!("results-{run}/metric.npy"))).unwrap()
-    };
     let run = deployment.submit(&job, &["--seed", "3"]);
     let undisturbed = fetched(&deployment, &run);
     let wanted = metric(&deployment, &run);
@@ -128,10 +130,7 @@ fn a_finished_run_is_worked_out_again_from_a_sites_own_copy_and_a_changed_copy_i
     let other = fetched(&deployment, &of_totals);
     assert_eq!(result["heard_as_totals"], 0);
     assert!(other["heard_as_totals"].as_u64().unwrap() > 5);
-    let [whole, sums] = [&run, &of_totals].map(|run| {
-        let path = format!("results-{run}/metric.npy");
-        fs::read(deployment.home.join(&path)).unwrap()
-    });
+    let [whole, sums] = [&run, &of_totals].map(|run| metric(&deployment, run));
     assert!(whole == sums, "another metric where sums alone are heard");
     for site in ["north", "west"] {
         deployment.kill_agent(site);
