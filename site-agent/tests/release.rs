@@ -77,11 +77,12 @@ fn every_sample_policy_is_read_and_says_what_it_means() {
     assert!(!admits("site.toml", &job));
     assert!(admits("simulation.toml", &job));
     let moments = "second_moments is true, where it is false unless set.";
-    assert_eq!(sample("simulation.toml").lowered(), [moments]);
+    let pairs = "pair_sums is true, where it is false unless set.";
+    assert_eq!(sample("simulation.toml").lowered(), [moments, pairs]);
     assert!(admits("heart-disease.toml", &job));
     let lowered = sample("heart-disease.toml").lowered();
     let class = "class_patients_min is 6, lowered from 10.";
-    assert_eq!(lowered, [class, moments]);
+    assert_eq!(lowered, [class, moments, pairs]);
     let class = "class_patients_min is 8, lowered from 10.";
     // Trees leave only by the samples that are made for them.
     let trees = JobFacts {
@@ -95,7 +96,12 @@ fn every_sample_policy_is_read_and_says_what_it_means() {
     assert_eq!(sample("forests.toml").lowered(), [opened]);
     assert!(admits("heart-disease-forest.toml", &trees));
     assert!(admits("heart-disease-compare.toml", &trees));
-    let of_comparison = ["class_patients_min is 6, lowered from 10.", moments, opened];
+    let of_comparison = [
+        "class_patients_min is 6, lowered from 10.",
+        moments,
+        pairs,
+        opened,
+    ];
     assert_eq!(
         sample("heart-disease-compare.toml").lowered(),
         of_comparison
@@ -616,7 +622,13 @@ fn an_explanation_names_every_rule_that_refuses() {
     let job = Job::parse(&text).unwrap();
     let explanation =
         Explanation::new(&sample("site.toml"), &job, "researcher", &Limits::default()).to_string();
-    for rule in ["operators", "methods", "second_moments", "rounds"] {
+    for rule in [
+        "operators",
+        "methods",
+        "second_moments",
+        "pair_sums",
+        "rounds",
+    ] {
         assert!(
             explanation.contains(&format!("\n  {rule}")),
             "{rule}\n{explanation}"

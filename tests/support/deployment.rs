@@ -368,7 +368,7 @@ pub fn site_config(site: &str, port: u16, party: &str) -> String {
     format!(
         "site = \"{site}\"\ncoordinator = \"127.0.0.1:{port}\"\nfolder = \"sites/{site}\"\n\n{}\n\
          [source]\nkind = \"csv\"\npath = \"data/{site}.csv\"\npatient = \"patient\"\n\n{}\
-         [policy]\noperators = [\"*\"]\nmethods = [\"unpsl\", \"forest\", \"regression\", \"neighbours\", \"cluster\", \"compare\"]\nforests = true\nneighbours = true\nclusters = true\nsecond_moments = true\nexact_sums = true\n",
+         [policy]\noperators = [\"*\"]\nmethods = [\"unpsl\", \"forest\", \"regression\", \"neighbours\", \"cluster\", \"compare\"]\nforests = true\nneighbours = true\nclusters = true\nsecond_moments = true\npair_sums = true\nexact_sums = true\n",
         tls_of(party),
         ranges()
     )

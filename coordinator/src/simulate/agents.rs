@@ -25,7 +25,7 @@ const SITES_MIN: usize = 3;
 /// their defaults, but for a job of fewer sites than [`SITES_MIN`].
 const ALLOWED: [&str; 2] = ["operators", "methods"];
 /// What a simulation opens beside, so that every job may run on one machine.
-const OPENED: [&str; 3] = ["second_moments", "exact_sums", "sites_min"];
+const OPENED: [&str; 4] = ["second_moments", "pair_sums", "exact_sums", "sites_min"];
 /// What it opens where the federation is kept, so that what was learned can be asked by.
 const OPENED_LATER: [&str; 2] = ["neighbours", "clusters"];
 

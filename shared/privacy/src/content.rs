@@ -35,6 +35,8 @@ pub enum Content<'message> {
     Nodes(Vec<TerminalNode<'message>>),
     /// One round's local update of a model, fitted to the whole cohort.
     LocalUpdate,
+    /// The same, where what is fitted are pairs of patients within the site.
+    PairSums,
     /// Sums over groups of patients that the site has made once for all, whatever their outcomes: each by the share of it that lies within a
     /// radius, as its mean and variances tell it, and with noise in the outcomes. A budget of its own counts the questions.
     Groups {
@@ -174,7 +176,9 @@ impl Content<'_> {
             | Self::Errors(_)
             | Self::Tabulated
             | Self::Covered => Cost::Message,
-            Self::HeldOut(_) | Self::Nodes(_) | Self::LocalUpdate => Cost::Rounds(1),
+            Self::HeldOut(_) | Self::Nodes(_) | Self::LocalUpdate | Self::PairSums => {
+                Cost::Rounds(1)
+            }
         }
     }
 
@@ -182,8 +186,8 @@ impl Content<'_> {
     #[must_use]
     pub fn permission(&self) -> Option<Permission> {
         match self {
-            // Where all similarities are near 0, the gradient of a round is linear in the second moments.
             Self::SecondMoments | Self::LocalUpdate => Some(Permission::SecondMoments),
+            Self::PairSums => Some(Permission::PairSums),
             Self::Nodes(_) => Some(Permission::Forests),
             Self::Groups { .. } => Some(Permission::Neighbours),
             Self::Clusters(_) => Some(Permission::Clusters),

@@ -147,6 +147,7 @@ impl Gate {
                 | Content::Errors(_)
                 | Content::Nodes(_)
                 | Content::LocalUpdate
+                | Content::PairSums
                 | Content::Tabulated
                 | Content::Covered => {}
             }
@@ -222,6 +223,7 @@ impl Gate {
             | Content::Errors(_)
             | Content::Tabulated
             | Content::LocalUpdate
+            | Content::PairSums
             | Content::Groups { .. }
             | Content::Clusters(_) => {
                 let text = "the site's own numbers were about to leave in the clear";

@@ -20,6 +20,7 @@ pub fn publish(contents: Vec<Content<'_>>) {
             | Content::SecondMoments
             | Content::Nodes(_)
             | Content::LocalUpdate
+            | Content::PairSums
             | Content::Tabulated
             | Content::Groups { .. }
             | Content::Clusters(_)

@@ -27,6 +27,7 @@ enum Part {
     Errors(Option<ErrorSums>),
     Nodes,
     LocalUpdate,
+    PairSums,
     Groups(u64, u64),
     Clusters(&'static [u64]),
     Tabulated,
@@ -77,6 +78,7 @@ impl Part {
             Self::Errors(sums) => Content::Errors(vec![Errors::Counted(sums)]),
             Self::Nodes => Content::Nodes(vec![TerminalNode::Mean { patients: PATIENTS }]),
             Self::LocalUpdate => Content::LocalUpdate,
+            Self::PairSums => Content::PairSums,
             Self::Tabulated => Content::Tabulated,
             Self::Groups(groups, patients) => Content::Groups {
                 groups: *groups,
@@ -110,7 +112,7 @@ impl From<Covered> for Message {
 const PATIENTS: u64 = 100;
 
 /// Every kind of part, with what it costs and needs by itself.
-const PARTS: [(Part, Cost, Option<Permission>); 12] = [
+const PARTS: [(Part, Cost, Option<Permission>); 13] = [
     (Part::Cohort, Cost::Nothing, None),
     (Part::Columns, Cost::Message, None),
     (Part::Histograms, Cost::Message, None),
@@ -129,6 +131,7 @@ const PARTS: [(Part, Cost, Option<Permission>); 12] = [
         Cost::Rounds(1),
         Some(Permission::SecondMoments),
     ),
+    (Part::PairSums, Cost::Rounds(1), Some(Permission::PairSums)),
     (
         Part::Groups(2, 24),
         Cost::Nothing,

@@ -194,7 +194,7 @@ fn what_is_asked_beyond_a_limit_is_refused_before_the_cohort_is_read() {
     let refusal = admit(open_lists(), &asked).unwrap_err();
     assert_eq!(
         refusal.rule,
-        "second_moments, forests, neighbours, exact_sums, clusters, rounds"
+        "second_moments, pair_sums, forests, neighbours, exact_sums, clusters, rounds"
     );
 }
 

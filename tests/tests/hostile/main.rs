@@ -29,5 +29,6 @@ mod soak;
 mod steering;
 mod stranger;
 mod studies;
+mod tables;
 mod totals;
 mod within;

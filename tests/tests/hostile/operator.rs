@@ -91,7 +91,7 @@ impl Hospital {
             "site = '{site}'\ncoordinator = 'localhost:7443'\nfolder = 'kept-{asked}'\n{}\
              [source]\nkind = 'csv'\npath = 'patients.csv'\n{}\n{}\n\
              [policy]\noperators = ['*']\nmethods = ['*']\n\
-             second_moments = true\n{policy}\n",
+             second_moments = true\npair_sums = true\n{policy}\n",
             tls_of(&format!("site-{site}")),
             self.patient,
             self.columns,

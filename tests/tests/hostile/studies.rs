@@ -47,7 +47,7 @@ pub(super) fn configure(deployment: &Deployment, port: u16, site: &str, more: &s
     let config = format!(
         "site = \"{site}\"\ncoordinator = \"127.0.0.1:{port}\"\nfolder = \"sites/{site}\"\n{tls}\
          [source]\nkind = \"csv\"\npath = \"data/{site}.csv\"\npatient = \"patient\"\n\
-         [policy]\noperators = [\"*\"]\nmethods = [\"*\"]\nsecond_moments = true\n{more}"
+         [policy]\noperators = [\"*\"]\nmethods = [\"*\"]\nsecond_moments = true\npair_sums = true\n{more}"
     );
     deployment.home.write(&format!("{site}.toml"), &config);
 }

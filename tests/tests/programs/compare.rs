@@ -24,7 +24,7 @@ const SITES: [(&str, &str); 3] = [
     ("east", include_str!("../../reference/validation/east.csv")),
 ];
 /// Groups of any size are counted.
-const OPEN: &str = "operators = ['*']\nmethods = ['*']\nsecond_moments = true\n\
+const OPEN: &str = "operators = ['*']\nmethods = ['*']\nsecond_moments = true\npair_sums = true\n\
     cell_min = 1\n";
 
 fn home() -> Home {
@@ -261,7 +261,7 @@ fn numbers_and_survival_times_are_compared_by_their_own_measures() {
         );
         home.write(
             "policy.toml",
-            "operators = ['*']\nmethods = ['*']\nsecond_moments = true\n",
+            "operators = ['*']\nmethods = ['*']\nsecond_moments = true\npair_sums = true\n",
         );
         let found = simulated(&home, &text, "out", &["--policy", "policy.toml"]);
         let families = found["families"].as_array().unwrap();

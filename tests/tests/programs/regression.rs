@@ -16,7 +16,8 @@ use std::fs;
 use std::path::Path;
 
 const SITES: [&str; 3] = ["north", "south", "east"];
-pub(crate) const POLICY: &str = "operators = ['*']\nmethods = ['*']\nsecond_moments = true\n";
+pub(crate) const POLICY: &str =
+    "operators = ['*']\nmethods = ['*']\nsecond_moments = true\npair_sums = true\n";
 pub(crate) const SCORE: &str = "column = \"score\"\nkind = \"numeric\"\n";
 pub(crate) const ILL: &str =
     "column = \"ill\"\nkind = \"binary\"\npositive = [\"1\"]\nnegative = [\"0\"]\n";

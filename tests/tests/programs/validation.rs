@@ -24,7 +24,7 @@ const SITES: [(&str, &str); 3] = [
 ];
 const RULES: [&str; 3] = ["distance", "inner_product", "euclidean"];
 /// Groups of any size are counted.
-const OPEN: &str = "operators = ['*']\nmethods = ['*']\nsecond_moments = true\n\
+const OPEN: &str = "operators = ['*']\nmethods = ['*']\nsecond_moments = true\npair_sums = true\n\
     cell_min = 1\n";
 /// Of patients who are classed otherwise where two programs stop a little before the same optimum, at most so many.
 const ASTRAY: u64 = 2;

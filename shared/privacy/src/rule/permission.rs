@@ -8,6 +8,9 @@ pub enum Permission {
     /// That the d x d second moments of the patients are learnt: rounds of UnPSL tell them, and
     /// `correlation = "pooled"` sends them.
     SecondMoments,
+    /// That sums over pairs of patients within this site are released, as rounds of UnPSL are. They are no sums over patients: they depend on
+    /// which patients are together at a site, and tables of three sites were read from them.
+    PairSums,
     /// That the trees of a forest leave (`scope = "federated"`).
     Forests,
     /// That others receive how many of the patients are similar to a patient of theirs, with their outcomes.
@@ -20,8 +23,9 @@ pub enum Permission {
 
 impl Permission {
     /// Every permission, in the order in which they are named. What is missing here, no site can grant.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::SecondMoments,
+        Self::PairSums,
         Self::ExactSums,
         Self::Forests,
         Self::Neighbours,
@@ -33,6 +37,7 @@ impl Permission {
     pub fn name(self) -> &'static str {
         match self {
             Self::SecondMoments => "second_moments",
+            Self::PairSums => "pair_sums",
             Self::ExactSums => "exact_sums",
             Self::Forests => "forests",
             Self::Neighbours => "neighbours",
@@ -45,6 +50,9 @@ impl Permission {
         let asked = match self {
             Self::SecondMoments => {
                 "the job's messages tell the second moments of the patients (rounds of UnPSL do)"
+            }
+            Self::PairSums => {
+                "the job asks for sums over pairs of patients within each site, from which tables of a site were read (rounds of UnPSL)"
             }
             Self::ExactSums => {
                 "the job asks for exact sums (precision = \"exact\", or consensus = \"admm\")"
@@ -67,6 +75,7 @@ impl Permission {
     pub(crate) fn not_asked(self) -> Refusal {
         let what = match self {
             Self::SecondMoments => "second moments",
+            Self::PairSums => "sums over pairs of patients",
             Self::ExactSums => "exact sums",
             Self::Forests => "trees",
             Self::Neighbours => "counts of similar patients",

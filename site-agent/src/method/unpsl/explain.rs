@@ -108,7 +108,8 @@ fn derivatives(job: &Job, settings: &UnpslSettings, (together, times): (u64, u64
                   weighted by how undecided their pairs are; the coordinator uses sums over the sites",
         times,
         worst: format!(
-            "The second moments X'X{}, that is {TOGETHER}: a coordinator need not even lie. To one that lies and \
+            "Tables: from 32 jobs over two features with two levels, sums of pairs within sites gave how many patients of each \
+             of three sites had which levels. The second moments X'X{}, that is {TOGETHER}: a coordinator need not even lie. To one that lies and \
              chooses the metric: by steep metrics parts of single patients' records, blurred by the brake steepness and by \
              rounding, which do not rule them out.",
             if is_wide {

@@ -208,7 +208,8 @@ impl CompareSettings {
     pub fn permissions(&self) -> BTreeSet<Permission> {
         let sums = (self.fold_rounds() > 0).then_some(Permission::SecondMoments);
         let trees = self.grows_in_common().then_some(Permission::Forests);
-        sums.into_iter().chain(trees).collect()
+        let pairs = self.learns_metrics().then_some(Permission::PairSums);
+        sums.into_iter().chain(trees).chain(pairs).collect()
     }
 
     /// The folds without each of which sums are released; 1 where none are.

@@ -402,8 +402,8 @@ impl Disclosure for Answer {
 
     fn content(&mut self) -> Vec<Content<'_>> {
         match self {
-            Self::Derivatives(told) => told.iter().map(|_| Content::LocalUpdate).collect(),
-            Self::Contribution(_) => vec![Content::LocalUpdate],
+            Self::Derivatives(told) => told.iter().map(|_| Content::PairSums).collect(),
+            Self::Contribution(_) => vec![Content::PairSums],
             Self::Validated(candidates) => {
                 let of_one = candidates
                     .iter_mut()

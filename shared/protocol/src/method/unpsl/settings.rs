@@ -192,14 +192,14 @@ impl UnpslSettings {
         }
     }
 
-    /// What it asks of a site's policy. Rounds tell the second moments, also where the job pools no correlation: where all
-    /// similarities are near 0, a gradient is linear in them. Local updates are not rounded.
+    /// What it asks of a site's policy. Rounds are sums over pairs. They reveal the second moments, also where the job pools no correlation:
+    /// where all similarities are near 0, a gradient is linear in them. Local updates are not rounded.
     #[must_use]
     pub fn permissions(&self) -> BTreeSet<Permission> {
         let exact = (!self.is_accelerated()).then_some(Permission::ExactSums);
         exact
             .into_iter()
-            .chain([Permission::SecondMoments])
+            .chain([Permission::SecondMoments, Permission::PairSums])
             .collect()
     }
 
