@@ -275,23 +275,26 @@ fn each_service_starts_its_program_on_its_sample_and_may_write_to_its_folder_alo
     let agent = site("site.toml");
     let path = root().join("deploy/config/coordinator.toml");
     let coordinator = read(&path, CoordinatorConfig::open(&path));
-    for (name, config, folder) in [
+    let of_site = ["kindred-site-agent", "site.toml"];
+    for (unit, [name, config], command_name, folder) in [
         (
             "kindred-coordinator",
-            "coordinator.toml",
-            coordinator.folder,
+            ["kindred-coordinator", "coordinator.toml"],
+            "serve",
+            &coordinator.folder,
         ),
-        ("kindred-site-agent", "site.toml", agent.folder),
+        ("kindred-site-agent", of_site, "serve", &agent.folder),
+        ("kindred-site-agent-pages", of_site, "pages", &agent.folder),
     ] {
-        let unit = text(Path::new("deploy/systemd").join(format!("{name}.service")));
-        let start = format!("/usr/bin/{name} serve --config /etc/kindred/{config}");
+        let unit = text(Path::new("deploy/systemd").join(format!("{unit}.service")));
+        let start = format!("/usr/bin/{name} {command_name} --config /etc/kindred/{config}");
         assert_eq!(values(&unit, "ExecStart"), [start.as_str()]);
         assert!(
             command(&start).is_some_and(|parsed| parsed.is_ok()),
             "{start}"
         );
         let state = values(&unit, "StateDirectory");
-        assert_eq!(Path::new("/var/lib").join(state[0]), folder);
+        assert_eq!(&Path::new("/var/lib").join(state[0]), folder);
         for (key, wanted) in [
             ("User", name),
             ("StateDirectoryMode", "0700"),
@@ -326,10 +329,9 @@ fn no_service_is_started_again_after_a_fault_that_only_people_can_mend() {
         site_agent::exit::Exit::Usage as u8,
         site_agent::exit::Exit::Books as u8,
     );
-    assert_eq!(
-        never("kindred-site-agent.service"),
-        format!("{usage} {books}")
-    );
+    for name in ["kindred-site-agent.service", "kindred-site-agent-pages.service"] {
+        assert_eq!(never(name), format!("{usage} {books}"));
+    }
 }
 
 #[test]
