@@ -18,7 +18,7 @@ const EDGES: [(&str, &[&str]); 10] = [
     ("privacy", &[]),
     ("protocol", &["privacy", "similarity"]),
     ("report", &["protocol"]),
-    ("service", &["protocol", "wire"]),
+    ("service", &["protocol", "report", "wire"]),
     ("similarity", &[]),
     (
         "site-agent",
