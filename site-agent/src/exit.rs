@@ -134,10 +134,11 @@ impl Exits for EnrolmentError {
 
 impl Exits for PagesError {
     fn exit(&self) -> Exit {
+        use service::pages::PagesError as Served;
         match self {
-            Self::Config(_) | Self::Secret(_) | Self::Short { .. } => Exit::Usage,
-            Self::Listen { .. } => Exit::Connection,
-            Self::System(_) => Exit::Failed,
+            Self::Config(_) | Self::Pages(Served::Secret(_) | Served::Short { .. }) => Exit::Usage,
+            Self::Pages(Served::Listen { .. }) => Exit::Connection,
+            Self::Pages(Served::System(_)) => Exit::Failed,
         }
     }
 }

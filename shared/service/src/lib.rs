@@ -1,6 +1,6 @@
-//! What a running program of Kindred says to its log, its supervisor and a local port, and the signals that it obeys.
+//! What a running program of Kindred says to its log, its supervisor, a local port and a browser, and the signals that it obeys.
 //!
-//! Nothing of it leaves the machine: the port is on loopback, and no number on it is of patients.
+//! Nothing of it leaves the machine but pages behind a proxy: the port is on loopback, and no number on it is of patients.
 
 pub mod backup;
 pub mod certificate;
@@ -9,6 +9,7 @@ pub mod cli;
 pub mod doctor;
 pub mod expiry;
 pub mod log;
+pub mod pages;
 pub mod pauses;
 pub mod proxy;
 pub mod secret;

@@ -6,7 +6,7 @@ pub mod policy;
 mod source;
 
 pub use columns::{ColumnMapping, Conversion, DeclaredRange, EVERY_OTHER};
-pub use pages::{PagesConfig, PagesOperator, PagesProxy};
+pub use pages::{PagesConfig, PagesOperator};
 pub use source::{
     CsvSource, DatabaseTls, DateFormat, DecimalMark, ParquetSource, PostgresSource, Query,
     SourceConfig, SourceKind,

@@ -1,38 +1,19 @@
 //! `[pages]`: where pages for people are served, and who may see them.
 
-use axum::http::HeaderName;
 use protocol::document::Section;
-use service::secret::{self, Password};
-use std::net::{Ipv4Addr, SocketAddr};
+use service::pages;
 use std::path::{Path, PathBuf};
 
-/// Where the file says nothing.
-const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 9445);
-/// The header with the proxy's secret.
-const SECRET_HEADER: &str = "x-kindred-proxy";
+/// The port where the file says nothing.
+const PORT: u16 = 9445;
 
 /// `[pages]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PagesConfig {
-    /// Where to listen: on loopback, or behind the hospital's proxy.
-    pub listen: SocketAddr,
-    /// Names by which browsers may ask, besides those of loopback.
-    pub hosts: Vec<String>,
-    /// The hospital's own proxy, which knows who asks.
-    pub proxy: Option<PagesProxy>,
+    /// Where they are served.
+    pub served: pages::PagesConfig,
     /// Certificate and key of an operator of the studies, who asks the other hospitals.
     pub operator: Option<PagesOperator>,
-}
-
-/// `[pages.proxy]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PagesProxy {
-    /// The header that names the user.
-    pub user_header: HeaderName,
-    /// The header by which the proxy proves who it is.
-    pub secret_header: HeaderName,
-    /// What stands in it.
-    pub secret: Password,
 }
 
 /// `[pages.operator]`.
@@ -47,9 +28,7 @@ pub struct PagesOperator {
 impl Default for PagesConfig {
     fn default() -> Self {
         Self {
-            listen: LISTEN,
-            hosts: Vec::new(),
-            proxy: None,
+            served: pages::PagesConfig::loopback(PORT),
             operator: None,
         }
     }
@@ -58,33 +37,7 @@ impl Default for PagesConfig {
 /// Reads the table; paths in it are relative to `folder`.
 pub(super) fn read(root: &mut Section<'_, '_>, folder: &Path) -> Option<PagesConfig> {
     root.table("pages", |section| {
-        let text = section.or("listen", LISTEN.to_string());
-        let listen = text.parse::<SocketAddr>().ok();
-        if listen.is_none() {
-            let wanted = format!("IP:PORT, as in {LISTEN}");
-            section.problem("listen", &format!("{text:?}"), &wanted);
-        }
-        let hosts = section.or("hosts", Vec::<String>::new());
-        let is_name = |host: &&String| {
-            let letter = |letter: char| letter.is_ascii_alphanumeric() || "-.:[]".contains(letter);
-            host.is_empty() || !host.chars().all(letter)
-        };
-        for host in hosts.iter().filter(is_name) {
-            let wanted = "names as browsers show them, such as \"kindred.hospital.example\"";
-            section.problem("hosts", &format!("{host:?}"), wanted);
-        }
-        let has_proxy = section.has("proxy");
-        let proxy = section.table("proxy", |section| proxy(section, folder));
-        let is_open = listen.is_some_and(|listen| !listen.ip().is_loopback());
-        if is_open && !has_proxy {
-            let wanted =
-                "an address on loopback, or [pages.proxy]: without it nobody says who asks";
-            section.problem("listen", &format!("{text:?}"), wanted);
-        }
-        if has_proxy && hosts.is_empty() {
-            let wanted = "the name by which browsers reach the proxy";
-            section.problem("hosts", "no name", wanted);
-        }
+        let served = pages::PagesConfig::read(section, folder, PORT);
         let has_operator = section.has("operator");
         let operator = section.table("operator", |section| {
             let certificate = super::path(section, "certificate", folder);
@@ -95,49 +48,10 @@ pub(super) fn read(root: &mut Section<'_, '_>, folder: &Path) -> Option<PagesCon
             })
         });
         Some(PagesConfig {
-            listen: listen?,
-            hosts: hosts.into_iter().map(|host| host.to_lowercase()).collect(),
-            proxy: given(has_proxy, proxy)?,
-            operator: given(has_operator, operator)?,
+            served: served?,
+            operator: pages::given(has_operator, operator)?,
         })
     })
-}
-
-/// What is there must have been read.
-fn given<T>(is_there: bool, read: Option<T>) -> Option<Option<T>> {
-    match is_there {
-        true => read.map(Some),
-        false => Some(None),
-    }
-}
-
-fn proxy(section: &mut Section<'_, '_>, folder: &Path) -> Option<PagesProxy> {
-    let user: Option<String> = section.required("user_header");
-    let secret_header: String = section.or("secret_header", SECRET_HEADER.to_owned());
-    let secret = secret::password(section, folder);
-    if secret.is_none() {
-        let wanted = "password_file or password_env: what the proxy sends to prove who it is";
-        section.problem("password_file", "no key", wanted);
-    }
-    let user_header = header_name(section, "user_header", &user?);
-    let secret_header = header_name(section, "secret_header", &secret_header);
-    Some(PagesProxy {
-        user_header: user_header?,
-        secret_header: secret_header?,
-        secret: secret?,
-    })
-}
-
-fn header_name(section: &Section<'_, '_>, key: &str, text: &str) -> Option<HeaderName> {
-    let name = HeaderName::try_from(text.to_lowercase()).ok();
-    if name.is_none() {
-        section.problem(
-            key,
-            &format!("{text:?}"),
-            "the name of a header, such as \"x-remote-user\"",
-        );
-    }
-    name
 }
 
 #[cfg(test)]
@@ -150,56 +64,21 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_read_and_its_absence_is_loopback() {
+    fn an_operator_has_both_files_and_the_absence_of_the_table_is_loopback() {
         assert_eq!(parsed("").unwrap(), None);
         assert_eq!(parsed("[pages]").unwrap(), Some(PagesConfig::default()));
-        assert!(PagesConfig::default().listen.ip().is_loopback());
-        let text = "[pages]\nlisten = \"10.0.0.5:9445\"\nhosts = [\"Kindred.Hospital.Example\"]\n\
-                    [pages.proxy]\nuser_header = \"X-Remote-User\"\npassword_file = \"proxy\"\n\
-                    [pages.operator]\ncertificate = \"o.pem\"\nkey = \"/k.pem\"\n";
-        let found = parsed(text).unwrap().unwrap();
-        assert_eq!(found.hosts, ["kindred.hospital.example"]);
-        let proxy = found.proxy.unwrap();
-        assert_eq!(proxy.user_header.as_str(), "x-remote-user");
-        assert_eq!(proxy.secret_header.as_str(), SECRET_HEADER);
-        assert_eq!(proxy.secret, Password::File("/srv/proxy".into()));
-        let operator = found.operator.unwrap();
+        let text = "[pages.operator]\ncertificate = \"o.pem\"\nkey = \"/k.pem\"\n";
+        let operator = parsed(text).unwrap().unwrap().operator.unwrap();
         assert_eq!(operator.certificate, Path::new("/srv/o.pem"));
         assert_eq!(operator.key, Path::new("/k.pem"));
-    }
-
-    #[test]
-    fn every_problem_is_told_and_nobody_listens_to_the_network_without_a_proxy() {
         for (text, wanted) in [
-            (
-                "listen = \"0.0.0.0:9445\"",
-                "pages.listen: found \"0.0.0.0:9445\", wanted an address on loopback",
-            ),
-            (
-                "listen = \"9445\"",
-                "pages.listen: found \"9445\", wanted IP:PORT",
-            ),
-            ("hosts = [\"a b\"]", "pages.hosts: found \"a b\""),
-            ("port = 1", "pages.port: found an unknown key"),
-            ("[pages.proxy]", "found no key \"user_header\""),
-            (
-                "[pages.proxy]\nuser_header = \"x\"",
-                "pages.proxy.password_file: found no key",
-            ),
-            (
-                "[pages.proxy]\nuser_header = \"x\"",
-                "pages.hosts: found no name",
-            ),
-            (
-                "[pages.proxy]\nuser_header = \"a b\"\npassword_env = \"P\"",
-                "pages.proxy.user_header: found \"a b\"",
-            ),
             (
                 "[pages.operator]\nkey = \"k\"",
                 "found no key \"certificate\"",
             ),
+            ("[pages]\nport = 1", "pages.port: found an unknown key"),
         ] {
-            let problems = parsed(&format!("[pages]\n{text}")).unwrap_err();
+            let problems = parsed(text).unwrap_err();
             assert!(problems.contains(wanted), "{wanted}\n---\n{problems}");
         }
     }

@@ -2,11 +2,9 @@
 
 use super::elsewhere;
 use super::fields::{self, Filled};
-use super::frame::{Page, problem, token};
-use super::guard::Visitor;
 use super::runs;
 use super::shelf::Question;
-use super::{AtDesk, By, Desk, Fault};
+use super::{AtDesk, By, Desk};
 use crate::cases::bedside::{Answered, Bedside, Gist};
 use axum::Extension;
 use axum::extract::{Path, State};
@@ -15,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use protocol::cohort::{Feature, Value};
 use report::{Part, Table};
+use service::pages::{Fault, Page, Visitor, problem, token};
 use std::sync::Arc;
 
 /// The answer.
@@ -105,7 +104,7 @@ pub(super) fn page(
         way: "/",
         body,
     };
-    Ok(desk.page_with(status, visitor, page))
+    Ok(desk.door.page_with(status, visitor, page))
 }
 
 /// What changed, and what changed by it.

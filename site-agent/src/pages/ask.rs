@@ -1,10 +1,9 @@
 //! The forms of the bedside: a patient of the hospital, another one, and a changed value.
 
 use super::fields::{self, Filled};
-use super::guard::{Form, Visitor};
 use super::runs::{self, Forms};
 use super::shelf::Question;
-use super::{AtDesk, By, Desk, Fault, see};
+use super::{AtDesk, By, Desk};
 use crate::cases::CasesError;
 use crate::cases::bedside::Who;
 use crate::cases::left::LeftRun;
@@ -12,6 +11,7 @@ use crate::cli::By as Distance;
 use axum::Extension;
 use axum::extract::{Path, State};
 use axum::response::Response;
+use service::pages::{Fault, Form, Visitor, see};
 
 /// A patient of the hospital, by its identifier.
 pub(super) async fn find(

@@ -1,6 +1,5 @@
 //! The doctor's table: all that an agent needs, from its configuration to its data.
 
-use super::frame::{Page, token};
 use super::{AtDesk, By};
 use crate::doctor;
 use axum::Extension;
@@ -8,6 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use maud::html;
 use report::{Part, Table};
+use service::pages::{Page, token};
 use tokio::runtime::Handle;
 
 /// It reads all data and calls the coordinator, so nobody does it by looking.
@@ -21,7 +21,7 @@ pub(super) async fn offer(State(desk): AtDesk, Extension(visitor): By) -> Respon
         way: "/checkup",
         body,
     };
-    desk.page(&visitor, page)
+    desk.door.page(&visitor, page)
 }
 
 /// What was found.
@@ -52,7 +52,7 @@ pub(super) async fn show(State(desk): AtDesk, Extension(visitor): By) -> Respons
             way: "/checkup",
             body,
         };
-        Ok(desk.page(visitor, page))
+        Ok(desk.door.page(visitor, page))
     })
     .await
 }

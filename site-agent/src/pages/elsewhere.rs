@@ -1,12 +1,9 @@
 //! What the other hospitals say: how many of their patients are similar, and how they fared. It is asked as the study's operator asks, by a
 //! button, because it uses up a query of the study and sends where the run places the patient.
 
-use super::frame::{problem, token};
-use super::guard::{Form, Visitor};
 use super::runs;
-use super::sessions::random;
 use super::shelf::Question;
-use super::{AtDesk, By, Desk, Fault, see};
+use super::{AtDesk, By, Desk};
 use crate::cases::left::LeftRun;
 use crate::cli::By as Distance;
 use crate::config::SiteConfig;
@@ -24,6 +21,7 @@ use protocol::name::RunId;
 use protocol::progress::Ending;
 use protocol::result::RunResult;
 use report::AskedAbout;
+use service::pages::{Fault, Form, Visitor, problem, random, see, token};
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use wire::{ClientTls, ConnectionError, CredentialFiles, Dial, OperatorClient};

@@ -1,8 +1,8 @@
 //! The form of a patient, made from the study: a field for each feature, and what was written into it.
 
-use super::guard::Form;
 use maud::{Markup, html};
 use protocol::cohort::{Feature, FeatureKind, Impute, Value, is_plausible};
+use service::pages::Form;
 
 /// What stands for a value that is not known.
 const UNKNOWN: &str = "";

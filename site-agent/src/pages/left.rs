@@ -1,8 +1,6 @@
 //! What left the hospital: by run, kind and bytes, by a journal that is checked each time.
 
-use super::frame::{Page, problem, token};
-use super::guard::Visitor;
-use super::{AtDesk, By, Desk, Fault};
+use super::{AtDesk, By, Desk};
 use crate::books::journal::{self, OfRun};
 use crate::config::SiteConfig;
 use crate::run::audit;
@@ -13,6 +11,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use protocol::name::RunId;
 use report::{Part, Table};
+use service::pages::{Fault, Page, Visitor, problem, token};
 
 /// All runs.
 pub(super) async fn all(State(desk): AtDesk, Extension(visitor): By) -> Response {
@@ -27,7 +26,7 @@ pub(super) async fn all(State(desk): AtDesk, Extension(visitor): By) -> Response
             way: "/left",
             body,
         };
-        Ok(desk.page(visitor, page))
+        Ok(desk.door.page(visitor, page))
     })
     .await
 }
@@ -189,5 +188,5 @@ fn page(
         way: "/left",
         body,
     };
-    Ok(desk.page_with(status, visitor, page))
+    Ok(desk.door.page_with(status, visitor, page))
 }

@@ -1,9 +1,7 @@
 //! What patients can be compared by: the runs that have left something here, and the forms of one of them.
 
 use super::fields;
-use super::frame::{Page, problem, token};
-use super::guard::Visitor;
-use super::{AtDesk, By, Desk, Fault};
+use super::{AtDesk, By, Desk};
 use crate::cases::bedside::Bedside;
 use crate::cases::left::{self, LeftRun};
 use crate::cli::By as Distance;
@@ -14,6 +12,7 @@ use axum::response::Response;
 use clap::ValueEnum;
 use maud::{Markup, html};
 use protocol::job::Job;
+use service::pages::{Fault, Page, Visitor, problem, token};
 use std::sync::Arc;
 
 /// Similar patients, where nobody says how many.
@@ -39,7 +38,7 @@ pub(super) async fn all(State(desk): AtDesk, Extension(visitor): By) -> Response
             way: "/",
             body,
         };
-        Ok(desk.page(visitor, page))
+        Ok(desk.door.page(visitor, page))
     })
     .await
 }
@@ -146,7 +145,7 @@ pub(super) fn forms(desk: &Desk, visitor: &Visitor, run: &LeftRun, forms: &Forms
         way: "/",
         body,
     };
-    desk.page_with(status, visitor, page)
+    desk.door.page_with(status, visitor, page)
 }
 
 /// By what is compared, and how many are wanted.

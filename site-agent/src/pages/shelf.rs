@@ -6,9 +6,15 @@ use crate::cases::bedside::{Bedside, Who};
 use crate::cli::By;
 use crate::run::driver::now;
 use protocol::time::Timestamp;
+use service::pages::Shelf;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+/// Questions that are kept at once, of all visitors.
+const KEPT_MAX: usize = 500;
+/// A question that nobody has looked at for so long is forgotten.
+const KEPT_ENDS: Duration = Duration::from_secs(30 * 60);
 /// Runs whose patients are held in memory.
 const OPEN_MAX: usize = 3;
 /// Patients are read again after so many milliseconds, because a source changes.
@@ -26,6 +32,11 @@ pub(super) struct Question {
     pub(super) before: Option<Who>,
     /// What the other hospitals were asked.
     pub(super) elsewhere: Option<Elsewhere>,
+}
+
+/// All questions that are kept.
+pub(super) fn questions() -> Shelf<Question> {
+    Shelf::new(KEPT_MAX, KEPT_ENDS)
 }
 
 /// Runs that are open.

@@ -1,8 +1,6 @@
 //! The studies that the hospital has approved, those that wait for its approval, and its certificate.
 
-use super::frame::Page;
-use super::guard::Visitor;
-use super::{AtDesk, By, Desk, Fault};
+use super::{AtDesk, By, Desk};
 use crate::config::SiteConfig;
 use crate::run::driver::now;
 use crate::studies::{self, Approved, Budget};
@@ -11,6 +9,7 @@ use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
 use protocol::study::Study;
+use service::pages::{Fault, Page, Visitor};
 
 /// The studies.
 pub(super) async fn all(State(desk): AtDesk, Extension(visitor): By) -> Response {
@@ -47,7 +46,7 @@ fn show(desk: &Desk, visitor: &Visitor) -> Result<Response, Fault> {
         way: "/studies",
         body,
     };
-    Ok(desk.page(visitor, page))
+    Ok(desk.door.page(visitor, page))
 }
 
 fn proposed(study: &Study) -> Markup {

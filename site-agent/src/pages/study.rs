@@ -1,10 +1,8 @@
 //! One study: what it asks, approval, the hospital's data against it, and the hospital's Table 1 beside the study's.
 
 use super::elsewhere;
-use super::frame::{Page, problem, token};
-use super::guard::{Form, Visitor};
 use super::studies::budget;
-use super::{AtDesk, By, Desk, Fault, see};
+use super::{AtDesk, By, Desk};
 use crate::cli::{StudyApprove, StudyFile};
 use crate::config::SiteConfig;
 use crate::run::driver::now;
@@ -20,6 +18,7 @@ use protocol::job::Job;
 use protocol::progress::Ending;
 use protocol::study::{Study, StudyName};
 use report::{Part, Table};
+use service::pages::{Fault, Form, Page, Visitor, problem, see, token};
 
 /// A study, and the hospital's approval of it where it has given one.
 struct Known {
@@ -108,7 +107,7 @@ fn page(
         way: "/studies",
         body,
     };
-    Ok(desk.page_with(status, visitor, page))
+    Ok(desk.door.page_with(status, visitor, page))
 }
 
 /// Approval, behind the typed name of the study.
@@ -240,7 +239,7 @@ pub(super) async fn data(
             way: "/studies",
             body,
         };
-        Ok(desk.page(visitor, page))
+        Ok(desk.door.page(visitor, page))
     })
     .await
 }
@@ -284,7 +283,7 @@ pub(super) async fn table_1(
             way: "/studies",
             body,
         };
-        Ok(desk.page(visitor, page))
+        Ok(desk.door.page(visitor, page))
     })
     .await
 }

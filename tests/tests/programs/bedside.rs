@@ -496,9 +496,9 @@ fn behind_the_proxy_the_user_is_known_by_its_header_and_by_nothing_else() {
         "X-Remote-User: dr.grey",
     );
     let get = |visitor: &Visitor, lines: &[&str]| visitor.send("GET", "/", lines, "");
-    get(&visitor, &[host, user]).must(403, &["Only the hospital's own proxy"]);
+    get(&visitor, &[host, user]).must(403, &["Only the proxy of these pages"]);
     get(&visitor, &[host, user, "X-Kindred-Proxy: guess"])
-        .must(403, &["Only the hospital's own proxy"]);
+        .must(403, &["Only the proxy of these pages"]);
     get(&visitor, &[host, &proof]).must(403, &["does not say who asks"]);
     get(&visitor, &[host, &proof, user, "X-Remote-User: chief"])
         .must(403, &["does not say who asks"]);

@@ -1,6 +1,6 @@
-//! What is remembered between two requests: who is visiting, and what they asked. It is in memory alone, has a bound, and ends.
+//! What is remembered between two requests: who is visiting, and what a program keeps for them. It is in memory alone, has a bound, and ends.
 
-use crate::books::chain::hexadecimal;
+use crate::chain::hexadecimal;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,16 +10,12 @@ use std::time::{Duration, Instant};
 const SESSIONS_MAX: usize = 1_000;
 /// A visitor who was away so long is forgotten.
 const SESSION_ENDS: Duration = Duration::from_secs(12 * 3_600);
-/// Questions that are kept at once, of all visitors.
-const KEPT_MAX: usize = 500;
-/// A question that nobody has looked at for so long is forgotten.
-const KEPT_ENDS: Duration = Duration::from_secs(30 * 60);
 
 /// Sixteen bytes that nobody can guess, hexadecimal.
 ///
 /// # Errors
 /// Where the system has none.
-pub(super) fn random() -> io::Result<String> {
+pub fn random() -> io::Result<String> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(hexadecimal(&bytes))
@@ -35,14 +31,16 @@ pub(super) fn is_same(one: &str, other: &str) -> bool {
 }
 
 /// Things under random names: of more than a bound the one that was used longest ago goes, and what nobody uses ends.
-pub(super) struct Shelf<T> {
+pub struct Shelf<T> {
     things: HashMap<String, (Instant, T)>,
     most: usize,
     ends: Duration,
 }
 
 impl<T> Shelf<T> {
-    fn new(most: usize, ends: Duration) -> Self {
+    /// An empty one: of so many things at most, each of which ends when nobody has used it for so long.
+    #[must_use]
+    pub fn new(most: usize, ends: Duration) -> Self {
         Self {
             things: HashMap::new(),
             most,
@@ -54,7 +52,7 @@ impl<T> Shelf<T> {
     ///
     /// # Errors
     /// Where there is nothing random.
-    pub(super) fn keep(&mut self, thing: T) -> io::Result<String> {
+    pub fn keep(&mut self, thing: T) -> io::Result<String> {
         self.forget();
         while self.things.len() >= self.most {
             let used = |(name, (used, _)): (&String, &(Instant, T))| (*used, name.clone());
@@ -69,7 +67,7 @@ impl<T> Shelf<T> {
     }
 
     /// The thing of this name, which is used now.
-    pub(super) fn get(&mut self, name: &str) -> Option<&mut T> {
+    pub fn get(&mut self, name: &str) -> Option<&mut T> {
         self.forget();
         let (used, thing) = self.things.get_mut(name)?;
         *used = Instant::now();
@@ -93,11 +91,6 @@ pub(super) struct Session {
 /// All browsers that are known.
 pub(super) fn sessions() -> Shelf<Session> {
     Shelf::new(SESSIONS_MAX, SESSION_ENDS)
-}
-
-/// All questions that are kept.
-pub(super) fn questions<T>() -> Shelf<T> {
-    Shelf::new(KEPT_MAX, KEPT_ENDS)
 }
 
 #[cfg(test)]

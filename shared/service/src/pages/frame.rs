@@ -1,65 +1,75 @@
 //! What every page has: its head, the ways to the others, and what it is not.
 
-use super::Desk;
+use super::Door;
 use super::guard::{TOKEN, Visitor};
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
+use axum::routing::{MethodRouter, get};
 use maud::{DOCTYPE, Markup, html};
 
 pub(super) const STYLE_PATH: &str = "/page.css";
+pub(super) const SCRIPT_PATH: &str = "/page.js";
 pub(super) const ICON_PATH: &str = "/favicon.ico";
 
 /// What pages have besides a report's style.
-const STYLE: &str = include_str!("pages.css");
+pub(super) const STYLE: &str = include_str!("pages.css");
+
 /// It stands on every page.
 const NO_DEVICE: &str = "Kindred is research software. It is not a medical device, and nothing on this page may decide the care of a \
     patient.";
 
-/// The pages that every page leads to.
-const WAYS: [(&str, &str); 4] = [
-    ("/", "Patients"),
-    ("/studies", "Studies"),
-    ("/left", "What left"),
-    ("/checkup", "Checkup"),
-];
-
-/// A page.
-pub(super) struct Page<'p> {
-    pub(super) title: &'p str,
-    /// The way that it belongs to.
-    pub(super) way: &'static str,
-    pub(super) body: Markup,
+/// What all pages of a program have in common.
+#[derive(Debug, Clone)]
+pub struct Frame {
+    /// Whose pages they are, on their first line.
+    pub of: String,
+    /// The pages that every page leads to, by path and name.
+    pub ways: &'static [(&'static str, &'static str)],
+    /// The program's own style, after that of all pages.
+    pub style: &'static str,
+    /// The program's own script, where it has one; pages do without it as well.
+    pub script: Option<&'static str>,
+    /// The sentence for a browser that is not let in: where the address is.
+    pub closed: &'static str,
 }
 
-impl Desk {
+/// A page.
+#[derive(Debug)]
+pub struct Page<'p> {
+    /// Its heading.
+    pub title: &'p str,
+    /// The way that it belongs to.
+    pub way: &'static str,
+    /// What follows the heading.
+    pub body: Markup,
+}
+
+impl Door {
     /// A page as an answer.
-    pub(super) fn page(&self, visitor: &Visitor, page: Page<'_>) -> Response {
+    #[must_use]
+    pub fn page(&self, visitor: &Visitor, page: Page<'_>) -> Response {
         self.page_with(StatusCode::OK, visitor, page)
     }
 
     /// A page that says that something was not done.
-    pub(super) fn page_with(
-        &self,
-        status: StatusCode,
-        visitor: &Visitor,
-        page: Page<'_>,
-    ) -> Response {
+    #[must_use]
+    pub fn page_with(&self, status: StatusCode, visitor: &Visitor, page: Page<'_>) -> Response {
         let Page { title, way, body } = page;
         let markup = html! {
             (DOCTYPE)
             html lang="en" {
-                (head(title))
+                (head(title, self.frame.script.is_some()))
                 body {
                     a.skip href="#main" { "To the content" }
                     header {
                         p.identity {
-                            "Kindred at " (self.site)
+                            (self.frame.of)
                             @if let Some(user) = &visitor.user { ", " (user) }
                         }
                         nav aria-label="Pages" {
                             ul {
-                                @for (path, name) in WAYS {
-                                    li { a href=(path) aria-current=[(path == way).then_some("page")] { (name) } }
+                                @for (path, name) in self.frame.ways {
+                                    li { a href=(path) aria-current=[(*path == way).then_some("page")] { (name) } }
                                 }
                             }
                         }
@@ -74,7 +84,8 @@ impl Desk {
     }
 
     /// A page that says in a sentence why there is no other.
-    pub(super) fn problem(&self, status: StatusCode, visitor: &Visitor, text: &str) -> Response {
+    #[must_use]
+    pub fn problem(&self, status: StatusCode, visitor: &Visitor, text: &str) -> Response {
         let page = Page {
             title: "Not done",
             way: "",
@@ -85,12 +96,14 @@ impl Desk {
 }
 
 /// What went wrong.
-pub(super) fn problem(text: &str) -> Markup {
+#[must_use]
+pub fn problem(text: &str) -> Markup {
     html! { div.problem role="alert" { @for line in text.lines() { p { (line) } } } }
 }
 
 /// The hidden field of every form.
-pub(super) fn token(visitor: &Visitor) -> Markup {
+#[must_use]
+pub fn token(visitor: &Visitor) -> Markup {
     html! { input type="hidden" name=(TOKEN) value=(visitor.token); }
 }
 
@@ -99,14 +112,14 @@ pub(super) fn bare(text: &str) -> Html<String> {
     let markup = html! {
         (DOCTYPE)
         html lang="en" {
-            (head("Kindred"))
+            (head("Kindred", false))
             body { header { h1 { "Kindred" } } main { p { (text) } } }
         }
     };
     Html(markup.into_string())
 }
 
-fn head(title: &str) -> Markup {
+fn head(title: &str, has_script: bool) -> Markup {
     html! {
         head {
             meta charset="utf-8";
@@ -114,17 +127,13 @@ fn head(title: &str) -> Markup {
             meta name="color-scheme" content="light dark";
             title { (title) ", Kindred" }
             link rel="stylesheet" href=(STYLE_PATH);
+            @if has_script { script src=(SCRIPT_PATH) defer {} }
         }
     }
 }
 
-/// The style of all pages.
-pub(super) async fn style() -> Response {
-    let style = format!("{}{STYLE}", report::STYLE);
-    ([(header::CONTENT_TYPE, "text/css; charset=utf-8")], style).into_response()
-}
-
-/// Pages have no icon.
-pub(super) async fn icon() -> StatusCode {
-    StatusCode::NO_CONTENT
+/// Answers with a text that never changes.
+pub(super) fn text(kind: &str, text: String) -> MethodRouter {
+    let kind = format!("{kind}; charset=utf-8");
+    get(move || async move { ([(header::CONTENT_TYPE, kind)], text) })
 }

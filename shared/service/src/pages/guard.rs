@@ -1,14 +1,14 @@
 //! What every request passes before a page is made: by which name it asks, who asks, and that a form is one of ours.
 //!
 //! * A host that is not configured is refused, so that no other site's name can be pointed here (DNS rebinding).
-//! * On loopback a browser is let in by the address that the program prints at its start; behind the hospital's proxy by the proxy's
+//! * On loopback a browser is let in by the address that the program prints at its start; behind a proxy by the proxy's
 //!   secret and the user that it names.
 //! * Whatever changes something is a form with the browser's own token.
-//! * No answer is stored, framed, or referred from; nothing is loaded from elsewhere, and no script runs.
+//! * No answer is stored, framed, or referred from. Nothing is loaded from elsewhere, and no script runs but the program's own.
 
 use super::frame;
-use super::sessions::{Session, is_same, random};
-use super::{Access, Desk};
+use super::shelf::{Session, is_same, random};
+use super::{Access, Door};
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -22,57 +22,69 @@ use std::time::Duration;
 const BODY_MAX: usize = 256 * 1024;
 /// How long a form may take to come.
 const BODY_PATIENCE: Duration = Duration::from_secs(20);
+/// What a page may load and do: its style and pictures from here, and forms to here.
+const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+/// The same, and the program's own script, which may ask here alone.
+const POLICY_WITH_SCRIPT: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'; \
+     script-src 'self'; connect-src 'self'";
 /// The field of a form that shows that it is one of ours.
 pub(super) const TOKEN: &str = "token";
 /// Letters of a user's name, at most.
 const USER_MAX: usize = 128;
-/// What is said to whoever is not let in.
-const CLOSED: &str = "Open the address that the program printed when it started.";
 
 /// Who asks.
 #[derive(Debug, Clone)]
-pub(super) struct Visitor {
+pub struct Visitor {
     /// The name of its session.
-    pub(super) session: String,
+    pub session: String,
     /// What each of its forms carries.
-    pub(super) token: String,
+    pub token: String,
     /// The user, as the proxy names them.
-    pub(super) user: Option<String>,
+    pub user: Option<String>,
 }
 
 impl Visitor {
     /// Who it is, in a log.
-    pub(super) fn name(&self) -> &str {
+    #[must_use]
+    pub fn name(&self) -> &str {
         self.user.as_deref().unwrap_or("this machine")
     }
 }
 
 /// The fields of a form, which has shown that it is one of ours.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Form(Vec<(String, String)>);
+pub struct Form(Vec<(String, String)>);
 
 impl Form {
     /// These fields.
-    #[cfg(test)]
-    pub(super) fn of(fields: impl Iterator<Item = (String, String)>) -> Self {
+    pub fn of(fields: impl Iterator<Item = (String, String)>) -> Self {
         Self(fields.collect())
     }
 
     /// The field of this name, without spaces around it; empty where there is none.
-    pub(super) fn get(&self, name: &str) -> &str {
+    #[must_use]
+    pub fn get(&self, name: &str) -> &str {
         let found = self.0.iter().find(|(own, _)| own == name);
         found.map_or("", |(_, value)| value.trim())
     }
 
+    /// The field of this name as it was sent, its lines ended by `\\n`; empty where there is none.
+    #[must_use]
+    pub fn text(&self, name: &str) -> String {
+        let found = self.0.iter().find(|(own, _)| own == name);
+        found.map_or_else(String::new, |(_, value)| value.replace("\r\n", "\n"))
+    }
+
     /// Whether a box of this name was ticked.
-    pub(super) fn has(&self, name: &str) -> bool {
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(own, _)| own == name)
     }
 }
 
 /// Lets a request pass, or says why not, and seals the answer.
-pub(super) async fn guard(State(desk): State<Arc<Desk>>, request: Request, next: Next) -> Response {
-    let mut response = match admit(&desk, request).await {
+pub(super) async fn guard(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+    let mut response = match admit(&door, request).await {
         Ok((request, cookie)) => {
             let mut response = next.run(request).await;
             if let Some(cookie) = cookie.and_then(|cookie| HeaderValue::try_from(cookie).ok()) {
@@ -82,16 +94,17 @@ pub(super) async fn guard(State(desk): State<Arc<Desk>>, request: Request, next:
         }
         Err(refused) => refused.into_response(),
     };
-    seal(response.headers_mut());
+    seal(response.headers_mut(), door.frame.script.is_some());
     response
 }
 
-fn seal(headers: &mut HeaderMap) {
+fn seal(headers: &mut HeaderMap, has_script: bool) {
+    let content = match has_script {
+        true => POLICY_WITH_SCRIPT,
+        false => POLICY,
+    };
     let all: [(HeaderName, &str); 7] = [
-        (
-            header::CONTENT_SECURITY_POLICY,
-            "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
-        ),
+        (header::CONTENT_SECURITY_POLICY, content),
         (header::CACHE_CONTROL, "no-store"),
         (header::REFERRER_POLICY, "no-referrer"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -111,8 +124,8 @@ fn seal(headers: &mut HeaderMap) {
 }
 
 /// The request with who asks and what the form says, and the cookie of a browser that is new.
-async fn admit(desk: &Arc<Desk>, request: Request) -> Result<(Request, Option<String>), Refused> {
-    if !is_known_host(desk, request.headers()) {
+async fn admit(door: &Arc<Door>, request: Request) -> Result<(Request, Option<String>), Refused> {
+    if !is_known_host(door, request.headers()) {
         tracing::warn!("a request by the name of another host was refused");
         let text = "This program does not answer by that name. Its names are in hosts of [pages].";
         return Err(refusal(StatusCode::MISDIRECTED_REQUEST, text));
@@ -120,10 +133,13 @@ async fn admit(desk: &Arc<Desk>, request: Request) -> Result<(Request, Option<St
     let (mut parts, body) = request.into_parts();
     let path = parts.uri.path();
     // They hold nothing of anybody.
-    if matches!(path, frame::STYLE_PATH | frame::ICON_PATH) {
+    if matches!(
+        path,
+        frame::STYLE_PATH | frame::SCRIPT_PATH | frame::ICON_PATH
+    ) {
         return Ok((Request::from_parts(parts, body), None));
     }
-    let (visitor, cookie) = visitor(desk, &parts.headers, path)?;
+    let (visitor, cookie) = visitor(door, &parts.headers, path)?;
     match parts.method {
         Method::GET | Method::HEAD => {}
         _ => {
@@ -161,29 +177,29 @@ fn refusal(status: StatusCode, text: &'static str) -> Refused {
     Refused { status, text }
 }
 
-fn is_known_host(desk: &Desk, headers: &HeaderMap) -> bool {
+fn is_known_host(door: &Door, headers: &HeaderMap) -> bool {
     let host = headers
         .get(header::HOST)
         .and_then(|host| host.to_str().ok());
-    host.is_some_and(|host| desk.hosts.contains(&host.to_lowercase()))
+    host.is_some_and(|host| door.hosts.contains(&host.to_lowercase()))
 }
 
 /// Who asks; of a browser that is new its session begins, where it is let in.
 fn visitor(
-    desk: &Desk,
+    door: &Door,
     headers: &HeaderMap,
     path: &str,
 ) -> Result<(Visitor, Option<String>), Refused> {
-    let user = user(desk, headers)?;
+    let user = user(door, headers)?;
     let names = headers.get_all(header::COOKIE).iter();
     let names = names.filter_map(|value| value.to_str().ok());
     let mut names = names.flat_map(|value| value.split(';'));
     let session = names.find_map(|pair| {
-        let pair = pair.trim().strip_prefix(desk.cookie.as_str())?;
+        let pair = pair.trim().strip_prefix(door.cookie.as_str())?;
         pair.strip_prefix('=')
     });
     if let Some(session) = session
-        && let Some(known) = desk.sessions().get(session)
+        && let Some(known) = door.sessions().get(session)
         && known.user == user
     {
         let visitor = Visitor {
@@ -193,33 +209,33 @@ fn visitor(
         };
         return Ok((visitor, None));
     }
-    if let Access::Key(key) = &desk.access
+    if let Access::Key(key) = &door.access
         && !path
             .strip_prefix(super::ENTER)
             .is_some_and(|given| is_same(given, key))
     {
-        return Err(refusal(StatusCode::FORBIDDEN, CLOSED));
+        return Err(refusal(StatusCode::FORBIDDEN, door.frame.closed));
     }
-    begin(desk, user).map_err(|_| {
+    begin(door, user).map_err(|_| {
         let text = "The system has nothing random.";
         refusal(StatusCode::INTERNAL_SERVER_ERROR, text)
     })
 }
 
 /// The user, as the proxy names them; nobody without a proxy.
-fn user(desk: &Desk, headers: &HeaderMap) -> Result<Option<String>, Refused> {
+fn user(door: &Door, headers: &HeaderMap) -> Result<Option<String>, Refused> {
     let Access::Proxy {
         secret,
         secret_header,
         user_header,
-    } = &desk.access
+    } = &door.access
     else {
         return Ok(None);
     };
     let given = text_of(headers, secret_header).unwrap_or_default();
     if !is_same(given, secret.reveal()) {
         tracing::warn!("a request that did not come from the proxy was refused");
-        let text = "Only the hospital's own proxy may ask.";
+        let text = "Only the proxy of these pages may ask.";
         return Err(refusal(StatusCode::FORBIDDEN, text));
     }
     let user = text_of(headers, user_header).filter(|user| is_user(user));
@@ -229,17 +245,17 @@ fn user(desk: &Desk, headers: &HeaderMap) -> Result<Option<String>, Refused> {
 }
 
 /// The session of a browser that is new, and its cookie.
-fn begin(desk: &Desk, user: Option<String>) -> io::Result<(Visitor, Option<String>)> {
+fn begin(door: &Door, user: Option<String>) -> io::Result<(Visitor, Option<String>)> {
     let token = random()?;
-    let session = desk.sessions().keep(Session {
+    let session = door.sessions().keep(Session {
         token: token.clone(),
         user: user.clone(),
     })?;
-    // The hospital's proxy speaks HTTPS with browsers.
+    // The proxy speaks HTTPS with browsers.
     let secure = if user.is_some() { "; Secure" } else { "" };
     let cookie = format!(
         "{}={session}; Path=/; HttpOnly; SameSite=Strict{secure}",
-        desk.cookie
+        door.cookie
     );
     let visitor = Visitor {
         session,
