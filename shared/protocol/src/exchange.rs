@@ -80,6 +80,8 @@ pub struct Course {
     pub round_limit: u32,
     /// Objective of the last consensus that all sites have judged.
     pub objective: Option<f64>,
+    /// The share of the objective that is left, as the last round's consensus says.
+    pub left: Option<f64>,
     /// Primal residual of the last round.
     pub primal_residual: Option<f64>,
     /// Dual residual of the last round.

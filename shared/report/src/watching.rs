@@ -135,6 +135,7 @@ fn line(progress: &Progress, left: Option<Duration>, is_late: bool) -> String {
         }
     };
     figure("objective", course.objective);
+    figure("left", course.left);
     figure("primal", course.primal_residual);
     figure("dual", course.dual_residual);
     if let Some(left) = left {

@@ -74,6 +74,7 @@ fn course_to_proto(course: Course) -> pb::Course {
         objective: course.objective,
         primal_residual: course.primal_residual,
         dual_residual: course.dual_residual,
+        left: course.left,
     }
 }
 
@@ -84,6 +85,7 @@ fn course(course: pb::Course) -> Result<Course, WireError> {
         objective: finite_if_any("the objective", course.objective)?,
         primal_residual: finite_if_any("the primal residual", course.primal_residual)?,
         dual_residual: finite_if_any("the dual residual", course.dual_residual)?,
+        left: finite_if_any("what is left", course.left)?,
     })
 }
 

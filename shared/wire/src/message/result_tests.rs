@@ -34,6 +34,7 @@ fn progress_is_what_googles_protobuf_writes_and_reads_back_from_it() {
             round: 4,
             round_limit: 100,
             objective: Some(0.5),
+            left: Some(0.125),
             primal_residual: Some(0.25),
             dual_residual: None,
         },

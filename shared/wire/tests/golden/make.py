@@ -229,7 +229,7 @@ golden = {
     "progress": [o.Progress(run=run, job="heart-disease", method="unpsl", phase="rounds", sites_connected=2, sites=3,
                             waiting_for=["west"], away=["west"], waiting_since=1_700_000_000_000, ending=failed, ahead=2, notes=2,
                             times=o.Times(submitted=1_700_000_000_000, began=1_700_000_000_250), course=o.Course(
-                                round=4, round_limit=100, objective=0.5, primal_residual=0.25))],
+                                round=4, round_limit=100, objective=0.5, left=0.125, primal_residual=0.25))],
     "result": result(o.Ending(cancelled=o.Cancelled()),
                      [chunk(0, importance), sites,
                       f.Part(notes=f.NotesChunk(notes=["south came late"]))],

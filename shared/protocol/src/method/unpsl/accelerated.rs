@@ -115,6 +115,7 @@ impl Accelerated {
             round: count(self.rows.len()),
             round_limit,
             objective: self.objective(),
+            left: self.rows.last().and_then(|row| row.left),
             ..Course::default()
         }
     }

@@ -140,6 +140,7 @@ impl Admm {
             round: count(self.rows.len()),
             round_limit,
             objective: self.rows.iter().rev().find_map(|row| row.objective),
+            left: None,
             primal_residual: last.and_then(|row| row.primal_residual),
             dual_residual: last.and_then(|row| row.dual_residual),
         }

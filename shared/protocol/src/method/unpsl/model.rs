@@ -69,6 +69,7 @@ impl Model {
             round: count(self.rounds.len()),
             round_limit: 0,
             objective: self.objective,
+            left: last.and_then(|row| row.left),
             primal_residual: last.and_then(|row| row.primal_residual),
             dual_residual: last.and_then(|row| row.dual_residual),
         }
