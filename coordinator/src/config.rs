@@ -1,11 +1,16 @@
 //! coordinator.toml and operator.toml.
 
 use protocol::document::{self, DocumentErrors, Section};
+use protocol::name::OperatorName;
+use service::pages;
 use service::proxy::{self, DialError, Proxy, optional_address, required_address};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wire::{Address, CredentialFiles, Dial};
+
+/// The port of pages where the file says nothing.
+const PAGES_PORT: u16 = 9446;
 
 /// The coordinator's configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +27,8 @@ pub struct CoordinatorConfig {
     pub status: Option<SocketAddr>,
     /// Where certificates are signed, and by which authority.
     pub enrolment: Option<Enrolling>,
+    /// Where operators have pages.
+    pub pages: Option<PagesConfig>,
     /// For how long the results of ended runs are kept.
     pub retain: Option<Duration>,
 }
@@ -35,6 +42,15 @@ pub struct Enrolling {
     pub folder: PathBuf,
     /// Days until a certificate ends.
     pub days: u32,
+}
+
+/// Where operators have pages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PagesConfig {
+    /// Where they are served.
+    pub served: pages::PagesConfig,
+    /// Whose they are where no proxy says who asks.
+    pub operator: Option<OperatorName>,
 }
 
 /// An operator's configuration.
@@ -107,12 +123,14 @@ impl CoordinatorConfig {
                     days: u32::try_from(days).ok()?,
                 })
             });
+            let pages = root.table("pages", |section| pages(section, folder));
             let retain = service::retain(root);
             let (tls, revoked) = tls?;
             Some(Self {
                 status,
                 retain,
                 enrolment,
+                pages,
                 listen: address?,
                 folder: home?,
                 tls,
@@ -159,6 +177,34 @@ impl OperatorConfig {
     }
 }
 
+/// `[pages]`: a proxy says which operator asks, or one operator is named.
+fn pages(section: &mut Section<'_, '_>, folder: &Path) -> Option<PagesConfig> {
+    let has_proxy = section.has("proxy");
+    let served = pages::PagesConfig::read(section, folder, PAGES_PORT);
+    let named: Option<String> = section.optional("operator");
+    let operator = named.as_deref().map(OperatorName::new);
+    let found = format!("{:?}", named.as_deref().unwrap_or_default());
+    match (&operator, has_proxy) {
+        (Some(Ok(_)), false) | (None, true) => {}
+        (Some(Err(_)), _) => section.problem("operator", &found, "the name of an operator"),
+        (None, false) => {
+            let wanted = "the operator whose pages they are, or [pages.proxy], which says who asks";
+            section.problem("operator", "no key", wanted);
+        }
+        (Some(Ok(_)), true) => {
+            section.problem(
+                "operator",
+                &found,
+                "no such key: [pages.proxy] says who asks",
+            );
+        }
+    }
+    Some(PagesConfig {
+        served: served?,
+        operator: operator.transpose().ok()?,
+    })
+}
+
 /// The address to listen at.
 fn listen(section: &mut Section<'_, '_>, example: &str) -> Option<SocketAddr> {
     let text: String = section.required("listen")?;
@@ -196,4 +242,43 @@ fn tls(section: &mut Section<'_, '_>, folder: &Path) -> Option<CredentialFiles> 
         key: key?,
         authority: authority?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REST: &str = "listen = \"0.0.0.0:7443\"\nfolder = \"f\"\n[tls]\nca = \"a\"\ncertificate = \"c\"\nkey = \"k\"\n";
+
+    fn parsed(pages: &str) -> Result<Option<PagesConfig>, String> {
+        let config = CoordinatorConfig::parse(&format!("{REST}{pages}"), Path::new("/srv"));
+        let config = config.map_err(|problems| problems.to_string())?;
+        Ok(config.pages)
+    }
+
+    #[test]
+    fn pages_are_of_one_operator_or_a_proxy_says_who_asks() {
+        assert_eq!(parsed("").unwrap(), None);
+        let own = parsed("[pages]\noperator = \"anna\"").unwrap().unwrap();
+        assert_eq!(own.served, pages::PagesConfig::loopback(PAGES_PORT));
+        assert_eq!(own.operator.unwrap().as_str(), "anna");
+        let proxy = "[pages.proxy]\nuser_header = \"x-remote-user\"\npassword_env = \"P\"";
+        let behind = parsed(&format!("[pages]\nhosts = [\"k.example\"]\n{proxy}"));
+        let behind = behind.unwrap().unwrap();
+        assert!(behind.operator.is_none() && behind.served.proxy.is_some());
+        for (text, wanted) in [
+            ("[pages]".to_owned(), "pages.operator: found no key"),
+            (
+                "[pages]\noperator = \"An na\"".to_owned(),
+                "pages.operator: found \"An na\"",
+            ),
+            (
+                format!("[pages]\noperator = \"anna\"\nhosts = [\"k.example\"]\n{proxy}"),
+                "pages.operator: found \"anna\", wanted no such key",
+            ),
+        ] {
+            let problems = parsed(&text).unwrap_err();
+            assert!(problems.contains(wanted), "{wanted}\n---\n{problems}");
+        }
+    }
 }

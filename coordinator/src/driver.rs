@@ -7,6 +7,7 @@
 mod calls;
 mod course;
 mod keeping;
+mod looks;
 mod queue;
 mod received;
 mod seen;
@@ -18,6 +19,7 @@ use crate::journals::Journals;
 use crate::store::{Store, StoreError, Submission};
 use course::{Course, Stepped};
 pub use keeping::Keeping;
+pub use looks::{ClosedRound, Look, OwnStudy, Presence, Rounds, Sight};
 use protocol::failure::{Code, Failure};
 use protocol::message::{Answer, Closed, Reply, ToCoordinator};
 use protocol::name::{RunId, SiteName};
@@ -46,6 +48,22 @@ const TICK_MAX: Duration = Duration::from_secs(1);
 /// The store, which one thread at a time writes or reads.
 type SharedStore = Arc<Mutex<Store>>;
 
+/// Who comes to a driver.
+pub struct Arrivals {
+    /// Sites and operators.
+    pub incoming: mpsc::Receiver<Incoming>,
+    /// Operators who look at pages.
+    pub looks: mpsc::Receiver<Look>,
+}
+
+impl From<mpsc::Receiver<Incoming>> for Arrivals {
+    /// Where there are no pages.
+    fn from(incoming: mpsc::Receiver<Incoming>) -> Self {
+        let (_, looks) = mpsc::channel(1);
+        Self { incoming, looks }
+    }
+}
+
 struct Driver {
     clock: Clock,
     store: SharedStore,
@@ -58,6 +76,8 @@ struct Driver {
     /// By which it is judged whether an answer is the site's own.
     warrants: Warrants,
     sites: BTreeMap<SiteName, Connected>,
+    /// When each that has come was here.
+    presence: BTreeMap<SiteName, Presence>,
     /// Bytes of connections that are gone.
     past: BTreeMap<SiteName, Traffic>,
     connections: u64,
@@ -80,6 +100,7 @@ struct Shown {
     study: Option<StudyName>,
     sites: Vec<SiteName>,
     progress: watch::Sender<Progress>,
+    rounds: Rounds,
 }
 
 struct Connected {
@@ -103,7 +124,10 @@ struct Heard {
 pub async fn drive(
     keeping: Keeping,
     warrants: Warrants,
-    mut incoming: mpsc::Receiver<Incoming>,
+    Arrivals {
+        mut incoming,
+        mut looks,
+    }: Arrivals,
     seen: Seen,
     stop: impl Future<Output = ()>,
 ) -> Result<(), StoreError> {
@@ -125,6 +149,7 @@ pub async fn drive(
                 Some(Incoming::Operator { operator, call }) => driver.call(&operator, call),
                 None => break,
             },
+            Some(look) = looks.recv() => driver.look(look),
             Some(done) = calls_done.recv() => driver.call_done(done)?,
             // What the sites say waits while the run computes.
             Some(heard) = inbox.recv(), if is_idle => driver.hear(heard),
@@ -190,7 +215,7 @@ impl Driver {
             let text = "the site has opened another stream";
             old.sender.close(Failure::new(Code::Replaced, text));
         }
-        self.seen.connected(&site, true);
+        self.note_presence(&site, Some(version));
         self.sites
             .insert(site.clone(), Connected { number, sender });
         let heard = self.heard.clone();
@@ -268,7 +293,7 @@ impl Driver {
                 if let Some(gone) = self.sites.remove(&site) {
                     self.add_past(&site, gone.sender.traffic());
                 }
-                self.seen.connected(&site, false);
+                self.note_presence(&site, None);
                 self.feed(Event::Disconnected(site));
             }
             Some(
@@ -369,7 +394,10 @@ impl Driver {
         });
     }
 
-    fn show(&self, mut progress: Progress) {
+    fn show(&mut self, mut progress: Progress) {
+        if let Some(shown) = self.shown.get_mut(&progress.run) {
+            shown.rounds.note(&progress);
+        }
         let Some(shown) = self.shown.get(&progress.run) else {
             return;
         };

@@ -14,6 +14,7 @@ use report::{FolderError, JsonError};
 use service::backup::BackupError;
 use service::certificate::CertifiedError;
 use service::chain::{ChainError, HeadError};
+use service::pages::PagesError as Pages;
 use std::io;
 use wire::TlsError;
 use wire::certificates::CertificateError;
@@ -283,6 +284,9 @@ impl Exits for ServeError {
             Self::Certificate(_) | Self::NoEnrolment { .. } => Exit::Usage,
             Self::Audit(error) => error.exit(),
             Self::Listen(_) | Self::Status(_) => Exit::Connection,
+            Self::Pages(Pages::Secret(_) | Pages::Short { .. }) => Exit::Usage,
+            Self::Pages(Pages::Listen { .. }) => Exit::Connection,
+            Self::Pages(Pages::System(_)) | Self::Address { .. } => Exit::Failed,
             Self::Store(_) | Self::Port(_) | Self::Signals(_) => Exit::Failed,
         }
     }

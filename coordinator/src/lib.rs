@@ -14,6 +14,7 @@ pub mod folder;
 pub mod init;
 pub mod journals;
 pub mod operator;
+pub mod pages;
 pub mod serve;
 pub mod simulate;
 pub mod store;

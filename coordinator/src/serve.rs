@@ -4,20 +4,23 @@ use crate::audit::Audit;
 use crate::cli;
 use crate::config::{ConfigError, CoordinatorConfig};
 use crate::driver;
-use crate::driver::{Keeping, Seen};
+use crate::driver::{Arrivals, Keeping, Look, Seen};
 use crate::enrolment;
 use crate::folder::{Folder, FolderError};
+use crate::pages::{ADDRESS, Pages};
 use crate::store::{Store, StoreError};
 use service::chain::ChainError;
+use service::pages::PagesError;
 use service::signals::{Heard, Signals};
 use service::status::{Status, StatusError};
 use service::supervisor;
 use std::convert::Infallible;
 use std::io;
+use std::path::PathBuf;
 use tokio::sync::{mpsc, oneshot, watch};
-use wire::ServerTls;
+use wire::{Incoming, ServerTls};
 
-/// Calls that wait for the driver.
+/// Calls, and looks of pages, that wait for the driver.
 const CALLS_MAX: usize = 64;
 
 /// A coordinator that could not be served.
@@ -47,6 +50,18 @@ pub enum ServeError {
     /// The status port cannot be used.
     #[error(transparent)]
     Status(#[from] StatusError),
+    /// The pages cannot be served.
+    #[error(transparent)]
+    Pages(#[from] PagesError),
+    /// The address of the pages cannot be written.
+    #[error("{} could not be written", path.display())]
+    Address {
+        /// Its file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
     /// The authority cannot sign.
     #[error(transparent)]
     Certificate(#[from] wire::certificates::CertificateError),
@@ -54,7 +69,7 @@ pub enum ServeError {
     #[error("{}: found no [enrolment], wanted it", path.display())]
     NoEnrolment {
         /// The configuration.
-        path: std::path::PathBuf,
+        path: PathBuf,
     },
     /// The system refused a signal handler.
     #[error("signals cannot be listened to")]
@@ -81,18 +96,26 @@ pub async fn serve(arguments: &cli::Serve) -> Result<(), ServeError> {
     let listener = wire::listen(config.listen)?;
     tracing::info!(listen = %config.listen, "the coordinator waits for sites and operators");
     let (calls, incoming) = mpsc::channel(CALLS_MAX);
+    let (looks, looking) = mpsc::channel(CALLS_MAX);
+    let arrivals = Arrivals {
+        incoming,
+        looks: looking,
+    };
     let (stop_driving, stopped) = oneshot::channel::<Infallible>();
     let (stop_serving, closed) = oneshot::channel::<Infallible>();
     let (stop_signing, unsigned) = oneshot::channel::<Infallible>();
+    let (stop_showing, hidden) = oneshot::channel::<Infallible>();
     let until = |dropped: oneshot::Receiver<Infallible>| async move { drop(dropped.await) };
     let signing = config.enrolment.as_ref();
     let signing = signing.map(|signing| enrolment::open(&config.tls, signing, until(unsigned)));
     let signing = signing.transpose()?.map(tokio::spawn);
+    let pages = pages(&config, calls.clone(), looks).await?;
+    let mut showing = std::pin::pin!(show(pages, until(hidden)));
     let warrants = tls.warrants();
     let (seen, mut status) = (Seen::default(), Status::new(driver::VERSION));
     seen.register(&mut status);
     let mut serving = tokio::spawn(wire::serve(listener, tls, calls, until(closed)));
-    let driving = driver::drive(keeping, warrants, incoming, seen, until(stopped));
+    let driving = driver::drive(keeping, warrants, arrivals, seen, until(stopped));
     let mut driving = std::pin::pin!(driving);
     let (_certificate, named) = watch::channel(config.tls.certificate.clone());
     let standing = service::stand(status, config.status, named);
@@ -100,6 +123,7 @@ pub async fn serve(arguments: &cli::Serve) -> Result<(), ServeError> {
     tokio::select! {
         () = obey(&mut signals, arguments, &config) => {},
         stood = standing => return Ok(stood?),
+        shown = &mut showing => return Ok(shown?),
         driven = &mut driving => return Ok(driven?),
         served = &mut serving => {
             if let Ok(served) = served {
@@ -113,14 +137,44 @@ pub async fn serve(arguments: &cli::Serve) -> Result<(), ServeError> {
         "stopping, as asked; runs go on from their last stored exchange after the next start"
     );
     // First the runs, so that nobody takes the end of the port for the loss of a site.
-    drop((stop_driving, stop_signing));
-    driving.await?;
+    drop((stop_driving, stop_signing, stop_showing));
+    let (driven, shown) = tokio::join!(driving, showing);
+    driven?;
+    shown?;
     if let Some(signing) = signing {
         let _ = signing.await;
     }
     drop(stop_serving);
     let _ = serving.await;
     Ok(())
+}
+
+/// Opens the pages, where there are some, and writes where they are for whoever may read the coordinator's folder.
+async fn pages(
+    config: &CoordinatorConfig,
+    calls: mpsc::Sender<Incoming>,
+    looks: mpsc::Sender<Look>,
+) -> Result<Option<Pages>, ServeError> {
+    let Some(own) = &config.pages else {
+        return Ok(None);
+    };
+    let pages = Pages::open(own, calls, looks).await?;
+    let path = config.folder.join(ADDRESS);
+    let line = format!("{}\n", pages.address());
+    wire::private::replace(&path, line.as_bytes())
+        .map_err(|source| ServeError::Address { path, source })?;
+    Ok(Some(pages))
+}
+
+/// Serves the pages until `stop` is ready.
+async fn show(pages: Option<Pages>, stop: impl Future<Output = ()>) -> Result<(), PagesError> {
+    match pages {
+        Some(pages) => pages.serve(stop).await,
+        None => {
+            stop.await;
+            Ok(())
+        }
+    }
 }
 
 /// Obeys signals until one says stop. Certificates are read again whenever they change; the rest of the file is not.

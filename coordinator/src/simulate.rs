@@ -255,7 +255,7 @@ impl Coordinator {
                     retain: None,
                 },
                 warrants,
-                incoming,
+                incoming.into(),
                 driver::Seen::default(),
                 until(stopped),
             )),

@@ -1,9 +1,10 @@
-//! A browser that looks at the pages of a site: it keeps its cookie, and sends forms.
+//! A browser that looks at the pages of a program: it keeps its cookie, and sends forms.
 
 use crate::deployment::free_port;
 use crate::programs::{Home, Process, site_agent};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
+use std::ops::{Deref, DerefMut};
 
 /// An answer of the pages.
 #[derive(Debug, Clone)]
@@ -43,6 +44,25 @@ impl Reply {
 pub struct Visitor {
     /// The pages.
     pub pages: Process,
+    browser: Browser,
+}
+
+impl Deref for Visitor {
+    type Target = Browser;
+
+    fn deref(&self) -> &Browser {
+        &self.browser
+    }
+}
+
+impl DerefMut for Visitor {
+    fn deref_mut(&mut self) -> &mut Browser {
+        &mut self.browser
+    }
+}
+
+/// A browser.
+pub struct Browser {
     port: u16,
     /// The way by which the program lets a browser in.
     pub enter: String,
@@ -112,10 +132,7 @@ impl Visitor {
     /// Starts the pages of the configuration `config`, which listen on `port`, and opens the address that they print.
     pub fn start(home: &Home, config: &str, port: u16) -> Self {
         let mut visitor = Self::outside(home, config, port);
-        let entered = visitor.get(&visitor.enter.clone());
-        assert_eq!(entered.status, 303, "{}", entered.body);
-        let cookie = entered.header("set-cookie").split(';').next();
-        visitor.cookie = cookie.unwrap_or_default().to_owned();
+        visitor.browser.enter();
         visitor
     }
 
@@ -123,18 +140,38 @@ impl Visitor {
     pub fn outside(home: &Home, config: &str, port: u16) -> Self {
         let mut pages = home.start("pages", &site_agent(), &["pages", "--config", config]);
         pages.wait_for("the pages answer");
-        let enter = pages.log();
-        let enter = enter.split_once("/enter/").map(|(_, rest)| rest);
+        let browser = Browser::outside(port, &pages.log());
+        Self { pages, browser }
+    }
+}
+
+impl Browser {
+    /// A browser that has not been let in by the address that stands in `said`, where it has a key.
+    pub fn outside(port: u16, said: &str) -> Self {
+        let enter = said.split_once("/enter/").map(|(_, rest)| rest);
         let enter = enter
             .and_then(|rest| rest.lines().next())
             .unwrap_or_default();
         Self {
-            pages,
             port,
             enter: format!("/enter/{enter}"),
             cookie: String::new(),
             token: String::new(),
         }
+    }
+
+    /// Opens the address with the key, and keeps the cookie.
+    #[track_caller]
+    pub fn enter(&mut self) {
+        let entered = self.get(&self.enter.clone());
+        assert_eq!(entered.status, 303, "{}", entered.body);
+        self.keep_cookie(&entered);
+    }
+
+    /// Keeps the cookie of an answer.
+    pub fn keep_cookie(&mut self, reply: &Reply) {
+        let cookie = reply.header("set-cookie").split(';').next();
+        self.cookie = cookie.unwrap_or_default().to_owned();
     }
 
     /// Sends a request with these lines in its head besides its host and cookie.

@@ -1,6 +1,6 @@
 //! What operators ask. A run is its operator's own: for everybody else it is not there.
 
-use super::{Driver, SharedStore, Shown, locked, studies};
+use super::{Driver, Rounds, SharedStore, Shown, locked, studies};
 use crate::audit::{Act, Audit, Entry};
 use crate::store::{KeptStudy, Known, Listed, StoreError, Submission, UNREADABLE, unreadable};
 use protocol::failure::{Code, Failure};
@@ -177,6 +177,7 @@ impl Driver {
             study,
             sites,
             progress,
+            rounds: Rounds::default(),
         };
         self.shown.insert(run, shown);
         self.queue.push(submission);
@@ -197,7 +198,7 @@ impl Driver {
         }
     }
 
-    fn permit(&self) -> Option<OwnedSemaphorePermit> {
+    pub(super) fn permit(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.calls).try_acquire_owned().ok()
     }
 

@@ -64,6 +64,7 @@ impl Driver {
             swept: None,
             warrants,
             sites: BTreeMap::new(),
+            presence: BTreeMap::new(),
             past: BTreeMap::new(),
             connections: 0,
             heard,

@@ -12,7 +12,7 @@ use protocol::opening::Opening;
 use protocol::run::Event;
 use protocol::study::{HospitalState, SignedApproval, Standing, Study, StudyName, StudyState};
 use protocol::time::Timestamp;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use wire::Reply;
 
@@ -54,6 +54,18 @@ impl Studies {
         };
         let waiting = self.0.values().filter(waits);
         waiting.map(|one| one.study.text.clone()).collect()
+    }
+
+    /// A study that names the operator.
+    pub(super) fn own(&self, operator: &OperatorName, name: &StudyName) -> Option<&Study> {
+        let known = self.0.get(name).filter(|one| one.is_of(operator));
+        known.map(|one| &one.study)
+    }
+
+    /// The hospitals of the studies that name the operator.
+    pub(super) fn hospitals_of(&self, operator: &OperatorName) -> BTreeSet<SiteName> {
+        let own = self.0.values().filter(|one| one.is_of(operator));
+        own.flat_map(|one| one.study.roster()).collect()
     }
 
     /// Whether a job is of a study that is closed.

@@ -99,7 +99,7 @@ async fn runs_that_cannot_be_gone_on_with_fail_with_a_reason_and_the_next_begins
     let driving = tokio::spawn(drive(
         keeping,
         warrants,
-        incoming,
+        incoming.into(),
         Seen::default(),
         std::future::pending(),
     ));

@@ -36,7 +36,9 @@ pub fn check(path: &Path) -> Result<Checked, OperatorError> {
 }
 
 impl Checked {
-    fn of(job: &Job) -> Self {
+    /// What a job says.
+    #[must_use]
+    pub fn of(job: &Job) -> Self {
         let features = job.cohort.features.iter();
         Self {
             job: job.name.clone(),

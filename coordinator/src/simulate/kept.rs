@@ -22,7 +22,7 @@ const COORDINATOR: &str = "coordinator.toml";
 /// The coordinator's log.
 const LOG: &str = "coordinator.log";
 const OPERATOR: &str = "operator.toml";
-/// Where the pages of one site say their address.
+/// Where pages say their address.
 const PAGES: &str = "pages.address";
 /// How long the coordinator and the pages may take to listen, or all programs to end.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -127,9 +127,9 @@ impl Federation<'_> {
         study: &Study,
         run: &RunId,
     ) -> Result<ToTry, KeptError> {
-        self.configure()?;
+        self.configure(study)?;
         let (site, file) = &self.files[0];
-        let pages = match self.serve_all(site).await {
+        let (operator_pages, pages) = match self.serve_all(site).await {
             Ok(pages) => pages,
             Err(error) => {
                 // What has started ends with whatever has not.
@@ -143,6 +143,7 @@ impl Federation<'_> {
         };
         Ok(ToTry {
             folder: self.home.keep(),
+            operator_pages,
             pages,
             out: plan.out.clone(),
             run: run.clone(),
@@ -155,8 +156,9 @@ impl Federation<'_> {
         })
     }
 
-    /// Starts the coordinator, every agent and then the pages of `site`, and notes each before the next; gives the address of the pages.
-    async fn serve_all(&self, site: &SiteName) -> Result<String, KeptError> {
+    /// Starts the coordinator, every agent and then the pages of `site`, and notes each before the next; gives the addresses of
+    /// the operator's pages and of these.
+    async fn serve_all(&self, site: &SiteName) -> Result<(String, String), KeptError> {
         let home = self.home.path();
         let own = std::env::current_exe().map_err(failed(Path::new("this program")))?;
         let coordinator = Program {
@@ -191,17 +193,22 @@ impl Federation<'_> {
             let log = home.join(LOG);
             return Err(KeptError::Mute { log });
         }
+        // The coordinator writes where they are before it answers.
+        let log = home.join(LOG);
+        let of_operator = address(&home.join(PAGES)).await;
+        let of_operator = of_operator.ok_or(KeptError::Mute { log })?;
         let said = pages.config.with_file_name(PAGES);
         let file = private::open(&said, File::options().write(true).create_new(true));
         begin(&pages, file.map_err(failed(&said))?.into())?;
-        address(&said).await.ok_or_else(|| KeptError::Blank {
+        let of_site = address(&said).await.ok_or_else(|| KeptError::Blank {
             site: site.clone(),
             log: pages.log,
-        })
+        })?;
+        Ok((of_operator, of_site))
     }
 
     /// Writes the configurations of the coordinator and the operator.
-    fn configure(&self) -> Result<(), KeptError> {
+    fn configure(&self, study: &Study) -> Result<(), KeptError> {
         let home = self.home.path();
         let tls = |files: &CredentialFiles| {
             let [ca, certificate, key] =
@@ -210,8 +217,9 @@ impl Federation<'_> {
         };
         let address = &self.address;
         let coordinator = format!(
-            "listen = \"{address}\"\nfolder = \".\"\n\n{}",
-            tls(self.coordinator)
+            "listen = \"{address}\"\nfolder = \".\"\n\n{}\n{}",
+            tls(self.coordinator),
+            pages_of(study)
         );
         let operator = format!("coordinator = \"{address}\"\n\n{}", tls(&self.operator));
         for (name, text) in [(COORDINATOR, coordinator), (OPERATOR, operator)] {
@@ -220,6 +228,14 @@ impl Federation<'_> {
         }
         Ok(())
     }
+}
+
+/// `[pages]` of a study's operator.
+fn pages_of(study: &Study) -> String {
+    let named = study.operators.first().map(|one| &one.name);
+    named.map_or_else(String::new, |name| {
+        format!("[pages]\nlisten = \"127.0.0.1:0\"\noperator = \"{name}\"\n")
+    })
 }
 
 /// The first of a table of synthetic patients.
@@ -357,6 +373,8 @@ pub struct ToTry {
     pub study: String,
     /// One of its sites.
     pub site: SiteName,
+    /// The address of the operator's pages.
+    pub operator_pages: String,
     /// The address of the site's pages.
     pub pages: String,
     /// One of its patients, where they are synthetic.
@@ -370,8 +388,8 @@ impl fmt::Display for ToTry {
         let site = format!("--config {folder}/sites/{}/site.toml", self.site);
         writeln!(
             formatter,
-            "\nThe federation goes on in {folder}.\nThe pages of {}, in a browser:\n  {}\nTo try next:",
-            self.site, self.pages
+            "\nThe federation goes on in {folder}.\nThe operator's pages, in a browser:\n  {}\nThe pages of {}:\n  {}\nTo try next:",
+            self.operator_pages, self.site, self.pages
         )?;
         writeln!(formatter, "  kindred-coordinator job list {operator}")?;
         writeln!(

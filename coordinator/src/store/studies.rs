@@ -6,7 +6,7 @@ use protocol::opening::Opening;
 use protocol::study::{SignedApproval, Study, StudyName};
 use protocol::time::Timestamp;
 use rusqlite::{OptionalExtension, Row, params};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A study, as the store keeps it.
 #[derive(Debug, Clone)]
@@ -28,6 +28,20 @@ pub struct KeptStudy {
 const COLUMNS: &str = "SELECT text, run, proposed, closed, opening FROM studies";
 
 impl Store {
+    /// The runs of a study that this operator submitted.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn runs_of(&self, study: &Study, operator: &str) -> Result<BTreeSet<RunId>, StoreError> {
+        let sql = "SELECT id FROM runs WHERE operator = ?1 AND substr(job, -length(?2)) = ?2";
+        // A job travels with the study's text behind its own.
+        let end = study.join("");
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let ids = statement.query_map([operator, &end], |row| row.get::<_, String>(0))?;
+        let ids = ids.collect::<Result<Vec<_>, _>>()?;
+        Ok(ids.iter().filter_map(|id| RunId::new(id).ok()).collect())
+    }
+
     /// Keeps a study that was proposed, in the place of an earlier proposal of the same text.
     ///
     /// # Errors

@@ -39,21 +39,24 @@ pub use groups::{
     GroupFeature, GroupScore, GroupValues, group_features, group_marks, group_scores, heat_map,
 };
 pub use lead::RunSaid;
-pub use listing::{aligned, run_json, run_text, runs_json, runs_table};
+pub use listing::{
+    aligned, lasted, run_json, run_status, run_text, run_waiting, runs_json, runs_table,
+};
 pub use love::{LovePoint, love};
 pub use method::{Answer, Said, group_name, shared_curves};
 pub use npy::npy;
 pub use outcome::sentence as outcome_sentence;
-pub use page::{Part, STYLE, Shares, Table, answer, part, sheet};
+pub use page::{Part, RunPage, STYLE, Shares, Table, answer, part, sheet};
 pub use plots::against;
+pub use rounds::rounds_so_far;
 pub use saying::{SayError, complain, remark, say, speak, with_causes};
 pub use scatter::{OnMap, scatter_by_group, scatter_by_value};
 /// A table that cannot be written as JSON.
 pub use serde_json::Error as JsonError;
-pub use studies::{studies_json, studies_table, study_json, study_text};
+pub use studies::{studies_json, studies_table, study_json, study_text, waiting_text};
 pub use survival::{Known, SurvivalCurve, SurvivalPoint, survival};
 pub use watching::Watching;
-pub use words::{moment, root_error};
+pub use words::{minute, moment, root_error};
 
 use maud::{Markup, html};
 use protocol::job::Job;
@@ -160,8 +163,11 @@ pub fn write_with(
     for (name, bytes) in own {
         put(&name, bytes)?;
     }
-    let page = method::chapters(result, &job)
-        .map(|chapters| page::html(result, &job, &chapters, figures).into_bytes());
+    let page = method::chapters(result, &job).map(|chapters| {
+        RunPage::with(result, &job, &chapters, figures)
+            .file()
+            .into_bytes()
+    });
     put("report.html", page.map_err(io::Error::other))
 }
 

@@ -66,20 +66,27 @@ fn row(run: &Progress) -> [String; 9] {
         or_none(Some(run.job.clone())),
         or_none(Some(run.method.clone())),
         or_none(run.times.submitted.and_then(minute)),
-        or_none(lasted(run).map(duration)),
-        status(run),
+        or_none(lasted(run)),
+        run_status(run),
         sites,
         or_none(round),
         or_none((run.notes > 0).then(|| run.notes.to_string())),
     ]
 }
 
-/// From its begin to its end.
-fn lasted(run: &Progress) -> Option<Duration> {
+/// How long it took from its begin to its end, in words; none before.
+#[must_use]
+pub fn lasted(run: &Progress) -> Option<String> {
+    took(run).map(duration)
+}
+
+fn took(run: &Progress) -> Option<Duration> {
     Some(run.times.ended?.since(run.times.began?))
 }
 
-fn status(run: &Progress) -> String {
+/// Where a run stands, in a few words.
+#[must_use]
+pub fn run_status(run: &Progress) -> String {
     match (&run.ending, run.ahead) {
         (Some(_), _) => word(run).replace('_', " "),
         (None, Some(0)) => "queued, next".to_owned(),
@@ -155,20 +162,29 @@ pub fn run_text(run: &Progress) -> String {
         let (code, meaning) = (failure.code, failure.code.meaning());
         text.push_str(&format!("\n{code}: {meaning}\n{}\n", failure.text));
     }
-    if run.ending.is_none() && !run.waiting_for.is_empty() {
-        let since = run.waiting_since.and_then(minute);
-        let since = since.map_or(String::new(), |since| format!(" since {since} (UTC)"));
-        let waiting = run
-            .waiting_for
-            .iter()
-            .map(|site| match run.away.contains(site) {
-                true => format!("{site} (not connected)"),
-                false => site.clone(),
-            });
-        let waiting: Vec<String> = waiting.collect();
-        text.push_str(&format!("\nwaiting for {}{since}\n", waiting.join(", ")));
+    if let Some(waiting) = run_waiting(run) {
+        text.push_str(&format!("\n{waiting}\n"));
     }
     text
+}
+
+/// For which sites a run waits, and since when; none where it waits for nobody.
+#[must_use]
+pub fn run_waiting(run: &Progress) -> Option<String> {
+    if run.ending.is_some() || run.waiting_for.is_empty() {
+        return None;
+    }
+    let since = run.waiting_since.and_then(minute);
+    let since = since.map_or(String::new(), |since| format!(" since {since} (UTC)"));
+    let waiting = run
+        .waiting_for
+        .iter()
+        .map(|site| match run.away.contains(site) {
+            true => format!("{site} (not connected)"),
+            false => site.clone(),
+        });
+    let waiting: Vec<String> = waiting.collect();
+    Some(format!("waiting for {}{since}", waiting.join(", ")))
 }
 
 fn entry(run: &Progress) -> Entry<'_> {
@@ -188,7 +204,7 @@ fn entry(run: &Progress) -> Entry<'_> {
         submitted: run.times.submitted.and_then(moment),
         began: run.times.began.and_then(moment),
         ended: run.times.ended.and_then(moment),
-        seconds: lasted(run).map(|lasted| lasted.as_secs_f64()),
+        seconds: took(run).map(|took| took.as_secs_f64()),
         sites: run.sites,
         sites_connected: run.sites_connected,
         waiting_for: &run.waiting_for,

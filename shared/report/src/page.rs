@@ -2,6 +2,7 @@
 //! what makes patients alike. What left each site and how it went is folded, for whoever audits.
 
 use crate::LocalFigure;
+use crate::figures::FigureError;
 use crate::method::{self, Chapters};
 use crate::outcome;
 use crate::tables::{self, Bar};
@@ -14,39 +15,79 @@ pub const STYLE: &str = include_str!("page.css");
 /// Parts from which on a page has a list of contents.
 const LISTED_MIN: usize = 4;
 
-/// The page of a run, from what its method says and the figures of its patients.
-pub(crate) fn html(
-    result: &RunResult,
-    job: &Job,
-    chapters: &Chapters,
-    of_patients: &[LocalFigure],
-) -> String {
-    let title = method::title(job);
-    let parts = html! {
-        (chapters.glance)
-        (chapters.features)
-        (tables::notes(result, job))
-        @for of in of_patients { (tables::figure(of.title, &of.svg, of.caption)) }
-        (chapters.quality)
-        (tables::missing(result, job))
-        details.auditor {
-            summary { "For the auditor: what left, how it went, and the job" }
-            (chapters.sites)
-            (chapters.course)
-            section.job {
-                h2 { "The job" }
-                pre tabindex="0" { (result.job) }
+/// The page of a run.
+#[derive(Debug, Clone)]
+pub struct RunPage {
+    /// Its heading.
+    pub title: String,
+    /// Which run it was.
+    identity: Markup,
+    /// The answer, and all chapters.
+    main: Markup,
+}
+
+impl RunPage {
+    /// The page of a run; none where its job cannot be read.
+    ///
+    /// # Errors
+    /// [`FigureError`].
+    pub fn of(result: &RunResult) -> Result<Option<Self>, FigureError> {
+        let Ok(job) = Job::parse_for_one(&result.job) else {
+            return Ok(None);
+        };
+        let chapters = method::chapters(result, &job)?;
+        Ok(Some(Self::with(result, &job, &chapters, &[])))
+    }
+
+    /// The page of a run, from what its method says and the figures of its patients.
+    pub(crate) fn with(
+        result: &RunResult,
+        job: &Job,
+        chapters: &Chapters,
+        of_patients: &[LocalFigure],
+    ) -> Self {
+        let parts = html! {
+            (chapters.glance)
+            (chapters.features)
+            (tables::notes(result, job))
+            @for of in of_patients { (tables::figure(of.title, &of.svg, of.caption)) }
+            (chapters.quality)
+            (tables::missing(result, job))
+            details.auditor {
+                summary { "For the auditor: what left, how it went, and the job" }
+                (chapters.sites)
+                (chapters.course)
+                section.job {
+                    h2 { "The job" }
+                    pre tabindex="0" { (result.job) }
+                }
             }
+        };
+        let answer = html! {
+            (tables::failure(result))
+            section.answer aria-label="The answer" {
+                (method::answer(result, job))
+                @if !job.opens_study() { p { (outcome_of(result, job)) } }
+            }
+        };
+        Self {
+            title: method::title(job),
+            identity: tables::identity(result, job),
+            main: with_contents(&answer, parts),
         }
-    };
-    let answer = html! {
-        (tables::failure(result))
-        section.answer aria-label="The answer" {
-            (method::answer(result, job))
-            @if !job.opens_study() { p { (outcome_of(result, job)) } }
-        }
-    };
-    whole(&title, &tables::identity(result, job), &answer, parts)
+    }
+
+    /// All but the heading, as the part of another page that has the same style.
+    #[must_use]
+    pub fn part(&self) -> Markup {
+        html! { (self.identity) (self.main) }
+    }
+
+    /// A file that needs no other.
+    #[must_use]
+    pub fn file(&self) -> String {
+        whole(&self.title, &self.identity, &self.main)
+    }
 }
 
 /// The outcome, and the share of the patients who have it.
@@ -55,24 +96,29 @@ fn outcome_of(result: &RunResult, job: &Job) -> String {
     outcome::sentence(&job.cohort.outcome, classes, result.patients())
 }
 
-/// A page: its title, its answer, a list of contents where it has many parts, and the parts.
-fn whole(title: &str, identity: &Markup, answer: &Markup, parts: Markup) -> String {
-    let (contents, parts) = with_contents(&parts.into_string());
+/// A page: its title, which it is, and what follows.
+fn whole(title: &str, identity: &Markup, main: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
             (head(title))
             body {
                 header { h1 { (title) } (identity) }
-                main { (answer) (contents) (PreEscaped(parts)) }
+                main { (main) }
             }
         }
     };
     page.into_string()
 }
 
+/// The answer, a list of contents where there are many parts, and the parts.
+fn with_contents(answer: &Markup, parts: Markup) -> Markup {
+    let (contents, parts) = contents(&parts.into_string());
+    html! { (answer) (contents) (PreEscaped(parts)) }
+}
+
 /// Links to the headings of `parts`, each name once, where there are many, and the parts with the places that the links lead to.
-fn with_contents(parts: &str) -> (Markup, String) {
+fn contents(parts: &str) -> (Markup, String) {
     let mut pieces = parts.split("<h2>");
     let mut placed = pieces.next().unwrap_or_default().to_owned();
     let mut headings: Vec<(u32, &str)> = Vec::new();
@@ -179,5 +225,6 @@ pub fn answer(sentences: &[String]) -> Markup {
 #[must_use]
 pub fn sheet(title: &str, sentences: &[String], parts: &[Part]) -> String {
     let parts = html! { @for of in parts { (part(of)) } };
-    whole(title, &Markup::default(), &answer(sentences), parts)
+    let main = with_contents(&answer(sentences), parts);
+    whole(title, &Markup::default(), &main)
 }

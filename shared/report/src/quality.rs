@@ -244,6 +244,9 @@ fn calibration(
     plots::shares("score", &format!("share {second}"), &[curve])
 }
 
+/// Levels of ink above none that the page's style has.
+const SHADES: u64 = 9;
+
 /// The pooled table of each rule as a picture: rows are true classes, columns predicted ones, the darker the more of the row.
 fn confusions(pooled: &[PooledTable], job: &Job, wording: &Wording) -> Markup {
     let ours = pooled.iter().filter_map(|table| {
@@ -268,9 +271,7 @@ fn confusions(pooled: &[PooledTable], job: &Job, wording: &Wording) -> Markup {
                         tr {
                             th scope="row" { (class) }
                             @for count in row {
-                                td style={ "background: color-mix(in srgb, var(--ink) " (shade(*count, row)) "%, transparent)" } {
-                                    (count)
-                                }
+                                td data-shade=(shade(*count, row)) { (count) }
                             }
                         }
                     }
@@ -280,10 +281,10 @@ fn confusions(pooled: &[PooledTable], job: &Job, wording: &Wording) -> Markup {
     }
 }
 
-/// Percent of ink: light enough for the figure on it to be read.
+/// A level of the page's style: light enough for the figure on it to be read.
 fn shade(count: u64, row: &[u64]) -> u64 {
     let sum: u64 = row.iter().sum();
-    count.saturating_mul(45) / sum.max(1)
+    count.saturating_mul(SHADES) / sum.max(1)
 }
 
 /// Errors over all sites.

@@ -3,9 +3,11 @@
 use crate::figures::{
     Area, EDGE, Entry, FONT, FigureError, GREY, INK, Mark, SECOND, drawing, extent, fault,
 };
+use maud::{Markup, PreEscaped, html};
 use plotters::coord::ranged1d::{Ranged, ValueFormatter};
 use plotters::prelude::*;
 use protocol::method::unpsl::model::RoundRow;
+use protocol::progress::Course;
 
 /// Height without the key, in pixels.
 const HEIGHT: i32 = 260;
@@ -14,6 +16,29 @@ struct Curve<'f> {
     name: &'f str,
     colour: RGBColor,
     points: Vec<(f64, f64)>,
+}
+
+/// The curves of rounds as they close: the objective, and what is left; none before there are two.
+///
+/// # Errors
+/// [`FigureError`].
+pub fn rounds_so_far(closed: &[Course]) -> Result<Option<Markup>, FigureError> {
+    if closed.len() < 2 {
+        return Ok(None);
+    }
+    let row = |course: &Course| RoundRow {
+        objective: course.objective,
+        left: course.left,
+        primal_residual: course.primal_residual,
+        dual_residual: course.dual_residual,
+        ..RoundRow::new(course.round, 0.0)
+    };
+    let rows: Vec<RoundRow> = closed.iter().map(row).collect();
+    let (objective, residuals) = (objective(&rows)?, residuals(&rows)?);
+    let drawings = [objective, residuals].map(PreEscaped);
+    Ok(Some(html! {
+        @for drawing in drawings.iter().filter(|one| !one.0.is_empty()) { figure { (drawing) } }
+    }))
 }
 
 /// Objective by round.
@@ -70,11 +95,13 @@ pub(super) fn residuals(rows: &[RoundRow]) -> Result<String, FigureError> {
     let Some((low, high)) = extent(values) else {
         return Ok(String::new());
     };
-    let key = curves.each_ref().map(|curve| Entry {
+    let drawn = curves.iter().filter(|curve| !curve.points.is_empty());
+    let entry = |curve: &Curve<'static>| Entry {
         name: curve.name,
         colour: curve.colour,
         mark: Mark::Line,
-    });
+    };
+    let key: Vec<Entry<'_>> = drawn.map(entry).collect();
     drawing(HEIGHT, &key, |area| {
         let chart = builder(area)
             .build_cartesian_2d(rounds(rows), (low * 0.8..high * 1.25).log_scale())

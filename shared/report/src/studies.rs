@@ -47,7 +47,8 @@ pub fn study_text(study: &StudyState) -> String {
 }
 
 /// A run that waits: for which hospital, and since when.
-fn waiting_text(waiting: &Waiting) -> String {
+#[must_use]
+pub fn waiting_text(waiting: &Waiting) -> String {
     let since = waiting.since.and_then(minute);
     let since = since.map_or(String::new(), |since| format!(", since {since} (UTC)"));
     let away: Vec<&str> = waiting.away.iter().map(SiteName::as_str).collect();

@@ -104,7 +104,8 @@ pub fn moment(at: Timestamp) -> Option<String> {
 }
 
 /// The same for people, to the minute.
-pub(crate) fn minute(at: Timestamp) -> Option<String> {
+#[must_use]
+pub fn minute(at: Timestamp) -> Option<String> {
     let moment = moment(at)?;
     let (day, time) = moment.split_once('T')?;
     Some(format!("{day} {}", time.get(..5)?))

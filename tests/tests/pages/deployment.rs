@@ -329,7 +329,10 @@ fn no_service_is_started_again_after_a_fault_that_only_people_can_mend() {
         site_agent::exit::Exit::Usage as u8,
         site_agent::exit::Exit::Books as u8,
     );
-    for name in ["kindred-site-agent.service", "kindred-site-agent-pages.service"] {
+    for name in [
+        "kindred-site-agent.service",
+        "kindred-site-agent-pages.service",
+    ] {
         assert_eq!(never(name), format!("{usage} {books}"));
     }
 }

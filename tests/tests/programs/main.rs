@@ -30,6 +30,7 @@ mod imputed;
 mod judged_pairs;
 mod local;
 mod networks;
+mod operator_pages;
 mod owners;
 mod rare_columns;
 mod recovery;

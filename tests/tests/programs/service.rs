@@ -4,7 +4,7 @@
 use crate::studies::{HEAD, PATIENTS};
 use kindred_tests::deployment::{Deployment, SITES, free_port, issue};
 use kindred_tests::programs::{Home, PATIENCE, Ran, Signal, coordinator, site_agent, until};
-use kindred_tests::visitor::raw;
+use kindred_tests::visitor::Browser;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -210,19 +210,16 @@ fn a_kept_federation_goes_on_after_its_simulation_until_it_is_ended() {
     let said = kept.stdout.lines();
     let said = said.filter_map(|line| line.strip_prefix("  "));
     let (pages, commands): (Vec<_>, Vec<_>) = said.partition(|line| line.starts_with("http:"));
-    assert_eq!((pages.len(), commands.len()), (1, 5), "{}", kept.stdout);
+    assert_eq!((pages.len(), commands.len()), (2, 5), "{}", kept.stdout);
     let commands = commands.into_iter().map(|line| line.split(' '));
     let commands: Vec<Vec<&str>> = commands.map(Iterator::collect).collect();
-    // A browser is let in, and sees the run.
-    let (host, key) = pages[0]["http://".len()..].split_once('/').unwrap();
-    let port = host.split_once(':').unwrap().1.parse().unwrap();
-    let asked = |path: &str, cookie: &str| {
-        let head = format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n");
-        raw(port, format!("{head}Cookie: {cookie}\r\n\r\n").as_bytes())
-    };
-    let entered = asked(key, "").must(303, &[]);
-    let cookie = entered.header("set-cookie").split(';').next().unwrap();
-    asked("", cookie).must(200, &[commands[2][2]]);
+    // A browser is let in by the operator's pages and by the site's, and sees the run.
+    for pages in pages {
+        let port = pages.split(['/', ':']).nth(4).unwrap().parse().unwrap();
+        let mut browser = Browser::outside(port, pages);
+        browser.enter();
+        browser.get("/").must(200, &[commands[2][2]]);
+    }
     // An impatient second try leaves the first one alone.
     let again = ["simulate", "--keep", "--out", "out", "--force"];
     home.run(&program, &again)
