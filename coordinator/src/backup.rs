@@ -1,6 +1,5 @@
 //! `backup` and `restore` of a coordinator's folder: its runs, studies and audit log. Certificates and configuration lie elsewhere.
 
-use crate::audit;
 use crate::cli;
 use crate::clock::Clock;
 use crate::config::CoordinatorConfig;
@@ -9,7 +8,8 @@ use crate::exit::Ended;
 use crate::folder::{Folder, STORE};
 use crate::store::{Store, StoreError, copy_store, failed_result};
 use protocol::failure::{Code, Failure};
-use service::backup::{Backup, Copied, Known, Whole};
+use service::audit;
+use service::backup::{Backup, Copied, Whole};
 use std::fs;
 use std::path::Path;
 
@@ -37,11 +37,7 @@ pub fn backup(config: &CoordinatorConfig, out: &Path) -> Result<Copied, Ended> {
 pub fn restore(arguments: &cli::Restore) -> Result<Copied, Ended> {
     let config = CoordinatorConfig::open(&arguments.config)?;
     let whole = Whole::open(&arguments.backup, PARTY)?;
-    let known = match (&arguments.head, arguments.latest) {
-        (Some(head), _) => Known::Head(head.parse()?),
-        (None, true) => Known::Latest,
-        (None, false) => Known::Nothing,
-    };
+    let known = arguments.known()?;
     let held = Folder::open(&config.folder)?;
     let log = config.folder.join(audit::FILE_NAME);
     whole.goes_on(audit::FILE_NAME, &log, &known)?;

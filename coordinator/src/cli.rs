@@ -42,6 +42,14 @@ pub type OperatorConfig = ConfigFile<OperatorFile>;
 pub type Serve = service::cli::Serve<CoordinatorFile>;
 /// `doctor`.
 pub type Doctor = service::cli::Doctor<CoordinatorFile>;
+/// `audit list`.
+pub type AuditList = service::cli::AuditList<CoordinatorFile>;
+/// `audit verify`.
+pub type AuditVerify = service::cli::AuditVerify<CoordinatorFile>;
+/// `backup`.
+pub type BackUp = service::cli::BackUp<CoordinatorFile>;
+/// `restore`.
+pub type Restore = service::cli::Restore<CoordinatorFile>;
 
 /// Finds similar patients across hospitals without moving their records.
 #[derive(Debug, Parser)]
@@ -140,66 +148,6 @@ pub enum Audit {
         after_help = "Examples:\n  kindred-coordinator audit verify\n  kindred-coordinator audit verify --head 120:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
     )]
     Verify(AuditVerify),
-}
-
-/// `audit list`.
-#[derive(Debug, Args)]
-pub struct AuditList {
-    /// Only what was done to this run
-    pub run: Option<String>,
-    /// The coordinator's configuration.
-    #[command(flatten)]
-    pub config: CoordinatorConfig,
-    /// Print JSON, for machines
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `audit verify`.
-#[derive(Debug, Args)]
-pub struct AuditVerify {
-    /// An earlier head, ENTRIES:HASH, to detect a cut-off end as well
-    #[arg(long, value_name = "HEAD")]
-    pub head: Option<String>,
-    /// The coordinator's configuration.
-    #[command(flatten)]
-    pub config: CoordinatorConfig,
-    /// Print JSON, for machines
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `backup`.
-#[derive(Debug, Args)]
-pub struct BackUp {
-    /// New folder for the copy; it holds keys and results, readable by its owner alone
-    #[arg(long, value_name = "DIR")]
-    pub out: PathBuf,
-    /// The configuration.
-    #[command(flatten)]
-    pub config: CoordinatorConfig,
-    /// Print JSON, for machines
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `restore`.
-#[derive(Debug, Args)]
-pub struct Restore {
-    /// The folder that `backup` wrote
-    pub backup: PathBuf,
-    /// The last head, ENTRIES:HASH, where the folder is lost
-    #[arg(long, value_name = "HEAD", conflicts_with = "latest")]
-    pub head: Option<String>,
-    /// Confirm that nothing was written since the backup, where the folder is lost
-    #[arg(long)]
-    pub latest: bool,
-    /// The configuration.
-    #[command(flatten)]
-    pub config: CoordinatorConfig,
-    /// Print JSON, for machines
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// `simulate`.

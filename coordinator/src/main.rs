@@ -1,6 +1,7 @@
 //! `kindred-coordinator`.
 
 use clap::{CommandFactory, Parser};
+use coordinator::audit::Entry;
 use coordinator::certificates::{Invited, IssuedCertificates};
 use coordinator::cli::{
     Audit, Certificates, Cli, Command, Issue, Job, JobResult, Party, Sites, Study,
@@ -8,13 +9,14 @@ use coordinator::cli::{
 use coordinator::config::CoordinatorConfig;
 use coordinator::exit::{Ended, Exit, UsageError};
 use coordinator::operator::{self, Asked, Hospitals, Watched};
-use coordinator::{audit, backup, doctor, enrolment, init, serve, simulate};
+use coordinator::{backup, doctor, enrolment, init, serve, simulate};
 use protocol::name::RunId;
 use protocol::progress::Ending;
 use report::{Did, PendingFolder, RunSaid, complain, remark, say, with_causes};
 use report::{run_json, run_text, runs_json, runs_table};
 use report::{studies_json, studies_table, study_json, study_text};
 use serde::Serialize;
+use service::audit;
 use service::certificate::Certified;
 use service::log::LogFormat;
 use std::fmt::Display;
@@ -142,14 +144,14 @@ fn run_audit(command: &Audit) -> Result<Exit, Ended> {
     match command {
         Audit::List(arguments) => {
             let folder = CoordinatorConfig::open(&arguments.config)?.folder;
-            let listed = audit::list(&folder, arguments.run.as_deref())?;
+            let listed = audit::list::<Entry>(&folder, arguments.run.as_deref())?;
             show(&listed, arguments.json)
         }
         Audit::Verify(arguments) => {
-            let kept = arguments.head.as_ref();
-            let kept = kept.map(|head| head.parse()).transpose()?;
+            let kept = arguments.kept()?;
             let folder = CoordinatorConfig::open(&arguments.config)?.folder;
-            show(&audit::verify(&folder, kept.as_ref())?, arguments.json)
+            let verified = audit::verify::<Entry>(&folder, kept.as_ref())?;
+            show(&verified, arguments.json)
         }
     }
 }

@@ -7,7 +7,8 @@ use crate::config::SiteConfig;
 use crate::exit::Ended;
 use crate::run::driver::VERSION;
 use serde_json::Value;
-use service::backup::{Backup, Copied, Known, Whole};
+use service::audit;
+use service::backup::{Backup, Copied, Whole};
 use std::path::Path;
 
 /// Where a run is worked out again for an audit.
@@ -24,9 +25,18 @@ pub fn backup(config: &SiteConfig, out: &Path) -> Result<Copied, Ended> {
     for book in [journal::FILE_NAME, ledger::FILE_NAME] {
         backup.copy_book(&folder.join(book), book)?;
     }
+    let log = folder.join(audit::FILE_NAME);
+    if log.exists() {
+        backup.copy_book(&log, audit::FILE_NAME)?;
+    }
     let is_left_out = |name: &str| {
-        [journal::FILE_NAME, ledger::FILE_NAME, SCRATCH].contains(&name)
-            || name.starts_with(&format!("{SCRATCH}/"))
+        let apart = [
+            journal::FILE_NAME,
+            ledger::FILE_NAME,
+            audit::FILE_NAME,
+            SCRATCH,
+        ];
+        apart.contains(&name) || name.starts_with(&format!("{SCRATCH}/"))
     };
     backup.copy_folder(folder, &is_left_out)?;
     Ok(backup.finish(VERSION, config.site.as_str(), journal::FILE_NAME)?)
@@ -40,21 +50,19 @@ pub fn restore(arguments: &cli::Restore) -> Result<Copied, Ended> {
     let config = SiteConfig::open(&arguments.config)?;
     let folder = &config.folder;
     let whole = Whole::open(&arguments.backup, config.site.as_str())?;
-    let known = match (&arguments.head, arguments.latest) {
-        (Some(head), _) => Known::Head(head.parse()?),
-        (None, true) => Known::Latest,
-        (None, false) => Known::Nothing,
-    };
+    let known = arguments.known()?;
+    // An agent that runs, and pages, have theirs open.
+    let held = [journal::FILE_NAME, audit::FILE_NAME].map(|book| folder.join(book));
+    let held = held.iter().filter(|path| path.exists());
+    let held = held.map(|path| Chain::open(path, None, |_: Link<Value>| {}));
+    let held = held.collect::<Result<Vec<_>, _>>()?;
     let path = folder.join(journal::FILE_NAME);
-    // An agent that runs has it open.
-    let held = path
-        .exists()
-        .then(|| Chain::open(&path, None, |_: Link<Value>| {}));
-    let held = held.transpose()?;
     whole.goes_on(journal::FILE_NAME, &path, &known)?;
-    let ledger = folder.join(ledger::FILE_NAME);
-    if ledger.exists() {
-        whole.goes_on(ledger::FILE_NAME, &ledger, &known)?;
+    for book in [ledger::FILE_NAME, audit::FILE_NAME] {
+        let path = folder.join(book);
+        if path.exists() {
+            whole.goes_on(book, &path, &known)?;
+        }
     }
     // A ledger may be ahead of its journal, and never behind it.
     let last = [ledger::FILE_NAME, journal::FILE_NAME];

@@ -37,6 +37,14 @@ pub type ConfigFile = service::cli::ConfigFile<SiteFile>;
 pub type Serve = service::cli::Serve<SiteFile>;
 /// `doctor`.
 pub type Doctor = service::cli::Doctor<SiteFile>;
+/// `audit list`.
+pub type AuditList = service::cli::AuditList<SiteFile>;
+/// `audit verify`.
+pub type AuditVerify = service::cli::AuditVerify<SiteFile>;
+/// `backup`.
+pub type BackUp = service::cli::BackUp<SiteFile>;
+/// `restore`.
+pub type Restore = service::cli::Restore<SiteFile>;
 
 /// Holds one hospital's patients and takes part in federated runs; patient rows never leave it.
 #[derive(Debug, Parser)]
@@ -120,6 +128,9 @@ pub enum Command {
     /// Show pages for people in a browser: similar patients, studies, and what left
     #[command(after_help = "Example:\n  kindred-site-agent pages")]
     Pages(Serve),
+    /// List and verify what people did in the pages
+    #[command(subcommand)]
+    Audit(Audit),
     /// Write synthetic patients of several sites, to try Kindred without data
     #[command(
         after_help = "Example:\n  kindred-site-agent synthesise --sites north=260,south=180 --seed 1 --out hospitals"
@@ -143,43 +154,25 @@ pub enum Command {
     Man(ManPages),
 }
 
+/// `audit`.
+#[derive(Debug, Subcommand)]
+pub enum Audit {
+    /// Print who looked for patients, asked other hospitals, verified or approved what, and when
+    #[command(
+        after_help = "Examples:\n  kindred-site-agent audit list\n  kindred-site-agent audit list RUN --json"
+    )]
+    List(AuditList),
+    /// Check that no entry was changed, removed or moved
+    #[command(
+        after_help = "Examples:\n  kindred-site-agent audit verify\n  kindred-site-agent audit verify --head 120:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+    )]
+    Verify(AuditVerify),
+}
+
 /// A site's configuration.
 #[derive(Debug, Args)]
 pub struct SiteOnly {
     /// The site's configuration.
-    #[command(flatten)]
-    pub config: ConfigFile,
-    /// Print JSON, for machines
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `backup`.
-#[derive(Debug, Args)]
-pub struct BackUp {
-    /// New folder for the copy; it holds keys and results, readable by its owner alone
-    #[arg(long, value_name = "DIR")]
-    pub out: PathBuf,
-    /// The configuration.
-    #[command(flatten)]
-    pub config: ConfigFile,
-    /// Print JSON, for machines
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `restore`.
-#[derive(Debug, Args)]
-pub struct Restore {
-    /// The folder that `backup` wrote
-    pub backup: PathBuf,
-    /// The last head, ENTRIES:HASH, where the folder is lost
-    #[arg(long, value_name = "HEAD", conflicts_with = "latest")]
-    pub head: Option<String>,
-    /// Confirm that nothing was written since the backup, where the folder is lost
-    #[arg(long)]
-    pub latest: bool,
-    /// The configuration.
     #[command(flatten)]
     pub config: ConfigFile,
     /// Print JSON, for machines

@@ -138,7 +138,8 @@ impl Exits for PagesError {
         match self {
             Self::Config(_) | Self::Pages(Served::Secret(_) | Served::Short { .. }) => Exit::Usage,
             Self::Pages(Served::Listen { .. }) => Exit::Connection,
-            Self::Pages(Served::System(_)) => Exit::Failed,
+            Self::Pages(Served::System(_)) | Self::Folder(_) => Exit::Failed,
+            Self::Audit(error) => error.exit(),
         }
     }
 }

@@ -28,7 +28,7 @@ use site_agent::run::{answers, audit};
 use site_agent::run::{driver, listed, local, retention};
 use site_agent::source::{Checked, DataCheck, Dictionary};
 use site_agent::studies::{Listing, Review};
-use site_agent::{backup, cases, cli, doctor, enrolment, init, source, studies, synthesise};
+use site_agent::{backup, cases, cli, doctor, enrolment, init, pages, source, studies, synthesise};
 use std::fmt::{self, Display};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -101,6 +101,10 @@ fn run(command: Command) -> Result<Exit, Ended> {
             show(&runs, arguments.json)
         }
         Command::Pages(arguments) => pages(&arguments),
+        Command::Audit(audit) => match audit {
+            cli::Audit::List(asked) => show(&pages::list(&asked)?, asked.json),
+            cli::Audit::Verify(asked) => show(&pages::verify(&asked)?, asked.json),
+        },
         Command::Backup(arguments) => {
             let config = SiteConfig::open(&arguments.config)?;
             show(&backup::backup(&config, &arguments.out)?, arguments.json)

@@ -332,7 +332,11 @@ impl Whole {
         let (own, path) = (self.folder.join(book), present.to_owned());
         match fs::read(present) {
             Ok(there) => {
-                let copied = fs::read(&own).map_err(failed(&own, "read"))?;
+                let copied = match fs::read(&own) {
+                    // A book that began after the copy was made.
+                    Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+                    read => read.map_err(failed(&own, "read"))?,
+                };
                 match copied.starts_with(whole_lines(&there)) {
                     true => Ok(()),
                     false => Err(BackupError::Behind { path }),

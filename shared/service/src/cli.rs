@@ -1,8 +1,10 @@
 //! What the command lines of both programs have in common.
 
+mod books;
 mod config;
 mod generated;
 
+pub use books::{AuditList, AuditVerify, BackUp, Restore};
 pub use config::{ConfigFile, Configured, NoConfig, find};
 pub use generated::{Completions, ManPages};
 

@@ -2,6 +2,7 @@
 //!
 //! Nothing of it leaves the machine but pages behind a proxy: the port is on loopback, and no number on it is of patients.
 
+pub mod audit;
 pub mod backup;
 pub mod certificate;
 pub mod chain;

@@ -1,5 +1,6 @@
 //! An answer: how similar patients fared, how sure that is, who they are and why, and what a changed value would change.
 
+use super::acts::{Act, To};
 use super::elsewhere;
 use super::fields::{self, Filled};
 use super::runs;
@@ -41,11 +42,7 @@ pub(super) async fn csv(
         let answered = desk
             .bedside(&run, question.by)?
             .answer(&question.who, question.k)?;
-        tracing::info!(
-            user = visitor.name(),
-            run = question.run,
-            "fetched similar patients as a table"
-        );
+        desk.did(visitor, Act::Fetched, To::Run(&question.run))?;
         let headers = [
             (header::CONTENT_TYPE, "text/csv; charset=utf-8"),
             (

@@ -1,5 +1,6 @@
 //! The forms of the bedside: a patient of the hospital, another one, and a changed value.
 
+use super::acts::{Act, To};
 use super::fields::{self, Filled};
 use super::runs::{self, Forms};
 use super::shelf::Question;
@@ -102,11 +103,7 @@ fn keep(
         }
         Err(error) => return Err(error.into()),
     }
-    tracing::info!(
-        user = visitor.name(),
-        run = run.run.as_str(),
-        "looked for similar patients"
-    );
+    desk.did(visitor, Act::Searched, To::Run(run.run.as_str()))?;
     let question = Question {
         session: visitor.session.clone(),
         run: run.run.to_string(),

@@ -1,6 +1,7 @@
 //! What the other hospitals say: how many of their patients are similar, and how they fared. It is asked as the study's operator asks, by a
 //! button, because it uses up a query of the study and sends where the run places the patient.
 
+use super::acts::{Act, To};
 use super::runs;
 use super::shelf::Question;
 use super::{AtDesk, By, Desk};
@@ -155,11 +156,7 @@ pub(super) async fn ask(
             name: question.who.known.unwrap_or_else(|| PATIENT.to_owned()),
             values,
         };
-        tracing::info!(
-            user = visitor.name(),
-            run = question.run,
-            "asked the other hospitals"
-        );
+        desk.did(visitor, Act::AskedOthers, To::Run(&question.run))?;
         desk.note(&id, Elsewhere::Asked(None));
         let desk = Arc::clone(desk);
         Handle::current().spawn(async move {

@@ -1,5 +1,6 @@
 //! What left the hospital: by run, kind and bytes, by a journal that is checked each time.
 
+use super::acts::{Act, To};
 use super::{AtDesk, By, Desk};
 use crate::books::journal::{self, OfRun};
 use crate::config::SiteConfig;
@@ -119,14 +120,10 @@ pub(super) async fn verify(
 ) -> Response {
     desk.work(visitor, move |desk, visitor| {
         let config = desk.open()?;
-        let verified = audit::audit(&config, &RunId::new(&run)?);
+        let run_id = RunId::new(&run)?;
+        desk.did(visitor, Act::Verified, To::Run(&run))?;
+        let verified = audit::audit(&config, &run_id);
         let verified = verified.map(|audit| audit.to_string());
-        tracing::info!(
-            user = visitor.name(),
-            run,
-            is_verified = verified.is_ok(),
-            "verified a run"
-        );
         let verified = verified.map_err(|error| report::with_causes(&error));
         page(desk, visitor, &run, Some(verified))
     })

@@ -4,6 +4,7 @@
 //! They listen on loopback, or behind the hospital's own proxy, and have no accounts. No value and no identifier of a patient is in an
 //! address or in the log: what is asked comes in the body of a form, and is kept in memory under a random name, for a while.
 
+mod acts;
 mod answer;
 mod ask;
 mod checkup;
@@ -15,14 +16,18 @@ mod shelf;
 mod studies;
 mod study;
 
+pub use acts::{Act, Entry, list, verify};
+
 use crate::config::{ConfigError, SiteConfig};
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::{get, post};
 use axum::{Extension, Router};
+use service::chain::ChainError;
 use service::pages::{self, Door, Fault, Frame, Shelf, Visitor};
 use service::signals::{Heard, Signals};
 use shelf::Bedsides;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -43,6 +48,12 @@ pub enum PagesError {
     /// They cannot be opened.
     #[error(transparent)]
     Pages(#[from] pages::PagesError),
+    /// The folder cannot be made.
+    #[error("the folder could not be made")]
+    Folder(#[from] io::Error),
+    /// The audit log is not what was written, or cannot be used.
+    #[error(transparent)]
+    Audit(#[from] ChainError),
 }
 
 /// What all pages share.
@@ -52,6 +63,7 @@ struct Desk {
     config: PathBuf,
     questions: Mutex<Shelf<shelf::Question>>,
     bedsides: Bedsides,
+    audit: acts::Audit,
 }
 
 /// Pages that are about to be served.
@@ -75,11 +87,14 @@ impl Pages {
             closed: "Open the address that the program printed when it started.",
         };
         let pages = pages::Pages::open(&config.pages.served, frame).await?;
+        wire::private::folder(&config.folder)?;
+        let audit = acts::Audit::open(&config.folder)?;
         let desk = Desk {
             door: pages.door(),
             config: path.to_owned(),
             questions: Mutex::new(shelf::questions()),
             bedsides: Bedsides::default(),
+            audit,
         };
         Ok(Self {
             pages,

@@ -1,5 +1,6 @@
 //! One study: what it asks, approval, the hospital's data against it, and the hospital's Table 1 beside the study's.
 
+use super::acts::{Act, To};
 use super::elsewhere;
 use super::studies::budget;
 use super::{AtDesk, By, Desk};
@@ -175,9 +176,8 @@ pub(super) async fn approve(
             confirm_units: form.has("units"),
         };
         match studies::approve(&asked, now()) {
-            Ok(signed) => {
-                let digest = signed.approval.digest;
-                tracing::info!(user = visitor.name(), study = name, digest, "approved a study");
+            Ok(_) => {
+                desk.did(visitor, Act::Approved, To::Study(&name))?;
                 Ok(see(&format!("/study/{name}")))
             }
             Err(error) => wrong(&format!("Nothing was approved. {}", report::with_causes(&error))),

@@ -3,7 +3,7 @@
 
 use crate::browser;
 use kindred_tests::deployment::{certify, site_config};
-use kindred_tests::exit::{CONNECTION, USAGE};
+use kindred_tests::exit::{CONNECTION, JOURNAL, USAGE};
 use kindred_tests::programs::{Home, Signal, site_agent};
 use kindred_tests::samples::demo_job;
 use kindred_tests::visitor::{Visitor, encoded, listening};
@@ -468,9 +468,32 @@ fn nobody_is_let_in_who_was_not_meant_and_every_answer_is_sealed() {
         );
     }
     assert!(!log.contains(&answer));
+    // The audit log has the acts, also while the pages are served, and it cannot be touched unseen.
+    let audit = |words: &[&str]| {
+        let words = [&["audit"], words, &["--config", "north.toml"]].concat();
+        hospital.home.run(&site_agent(), &words)
+    };
+    let listed = audit(&["list", "--json"]).must_succeed().stdout;
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let acts = listed["entries"].as_array().unwrap();
+    let searched = |act: &Value| {
+        act["did"] == "searched" && act["run"] == RUN && act["user"] == "this machine"
+    };
+    assert!(!acts.is_empty() && acts.iter().all(searched), "{listed}");
+    let path = hospital.home.join("sites/north/audit.jsonl");
+    let whole = fs::read_to_string(&path).unwrap();
+    for patient in known.iter().filter(is_long) {
+        assert!(!whole.contains(patient.as_str()), "{patient}");
+    }
+    audit(&["verify"]).must_succeed();
     visitor.pages.signal(Signal::Terminate);
     assert_eq!(visitor.pages.wait(), Some(0));
     assert!(visitor.pages.log().contains("stopping, as asked"));
+    fs::write(&path, whole.replace("searched", "verified")).unwrap();
+    audit(&["verify"]).must_fail(JOURNAL, &["audit.jsonl, entry 1"]);
+    let again = ["pages", "--config", "north.toml"];
+    let again = hospital.home.run(&site_agent(), &again);
+    again.must_fail(JOURNAL, &["audit.jsonl, entry 1"]);
 }
 
 #[test]
