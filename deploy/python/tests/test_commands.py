@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import time
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,33 @@ def test_books_of_a_hospital(here, name):
     assert hospital("policy-lowered", "policy lowered")["lowered"] == explained["lowered"]
     assert all(one["status"] != "problem" for one in hospital("doctor", "doctor")["checks"])
     run(programs.COORDINATOR, "doctor", "doctor", "coordinator.toml")
+
+
+def test_acts_in_pages(here, name):
+    # A port of its own; the last table of the file is not one that pages are in.
+    text = Path("north.toml").read_text()
+    Path("pages.toml").write_text(f'{text}\n[pages]\nlisten = "127.0.0.1:0"\n')
+    command = [programs._program(programs.SITE_AGENT), "pages", "--config", "pages.toml"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as serving:
+        try:
+            address = next(part for part in serving.stdout.readline().split() if "://" in part)
+            host, path = address.removeprefix("http://").split("/", 1)
+            browser = HTTPConnection(host, timeout=60)
+            browser.request("GET", f"/{path}")
+            reply = browser.getresponse()
+            reply.read()
+            cookie = {"Cookie": reply.getheader("set-cookie").split(";")[0]}
+            browser.request("GET", f"/left/{name}", headers=cookie)
+            page = browser.getresponse().read().decode()
+            token = page.split('name="token" value="')[1].split('"')[0]
+            sent = {**cookie, "Content-Type": "application/x-www-form-urlencoded"}
+            browser.request("POST", f"/left/{name}/verify", f"token={token}", sent)
+            assert browser.getresponse().status == 200
+            listed = hospital("audit-list-site", f"audit list {name}")
+        finally:
+            serving.send_signal(signal.SIGTERM)
+    assert [one["did"] for one in listed["entries"]] == ["verified"]
+    assert hospital("audit-verify", "audit verify")["entries"] == 1
 
 
 def test_backups(here, name):
