@@ -1,15 +1,20 @@
 //! What operators did, as the audit log has it.
 
-use protocol::name::{OperatorName, RunId};
-use protocol::study::StudyName;
-use protocol::time::Timestamp;
-use report::moment;
+use protocol::name::OperatorName;
 use serde::{Deserialize, Serialize};
-use service::audit::Record;
+use service::audit;
 use std::fmt;
 
 /// The coordinator's log.
-pub type Audit = service::audit::Audit<Entry>;
+pub type Audit = audit::Audit<By, Act>;
+/// One act of an operator.
+pub type Entry = audit::Entry<By, Act>;
+
+/// The operator who acted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct By {
+    operator: String,
+}
 
 /// What was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,62 +34,22 @@ pub enum Act {
     Closed,
 }
 
-/// One act.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
-    /// When, RFC 3339 by the coordinator's clock.
-    time: String,
-    operator: String,
-    did: Act,
-    run: Option<String>,
-    study: Option<String>,
-}
-
-impl Entry {
-    /// An act of an operator.
-    #[must_use]
-    pub fn new(at: Timestamp, operator: &OperatorName, did: Act) -> Self {
-        Self {
-            time: moment(at).unwrap_or_default(),
-            operator: operator.to_string(),
-            did,
-            run: None,
-            study: None,
-        }
-    }
-
-    /// The same, on a run.
-    #[must_use]
-    pub fn on_run(self, run: &RunId) -> Self {
-        let run = Some(run.to_string());
-        Self { run, ..self }
-    }
-
-    /// The same, on a study.
-    #[must_use]
-    pub fn on_study(self, study: &StudyName) -> Self {
-        let study = Some(study.to_string());
-        Self { study, ..self }
+impl From<&OperatorName> for By {
+    fn from(operator: &OperatorName) -> Self {
+        let operator = operator.to_string();
+        Self { operator }
     }
 }
 
-impl Record for Entry {
-    const HEADING: [&'static str; 5] = ["TIME", "OPERATOR", "DID", "RUN", "STUDY"];
+impl audit::Who for By {
+    const HEADING: &'static str = "OPERATOR";
 
-    fn cells(&self) -> [Option<String>; 5] {
-        [
-            Some(self.time.clone()),
-            Some(self.operator.clone()),
-            Some(self.did.to_string()),
-            self.run.clone(),
-            self.study.clone(),
-        ]
-    }
-
-    fn run(&self) -> Option<&str> {
-        self.run.as_deref()
+    fn name(&self) -> &str {
+        &self.operator
     }
 }
+
+impl audit::Act for Act {}
 
 impl fmt::Display for Act {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,7 +1,7 @@
 //! `kindred-coordinator`.
 
 use clap::{CommandFactory, Parser};
-use coordinator::audit::Entry;
+use coordinator::audit::{Act, By};
 use coordinator::certificates::{Invited, IssuedCertificates};
 use coordinator::cli::{
     Audit, Certificates, Cli, Command, Issue, Job, JobResult, Party, Sites, Study,
@@ -144,13 +144,13 @@ fn run_audit(command: &Audit) -> Result<Exit, Ended> {
     match command {
         Audit::List(arguments) => {
             let folder = CoordinatorConfig::open(&arguments.config)?.folder;
-            let listed = audit::list::<Entry>(&folder, arguments.run.as_deref())?;
+            let listed = audit::list::<By, Act>(&folder, arguments.run.as_deref())?;
             show(&listed, arguments.json)
         }
         Audit::Verify(arguments) => {
             let kept = arguments.kept()?;
             let folder = CoordinatorConfig::open(&arguments.config)?.folder;
-            let verified = audit::verify::<Entry>(&folder, kept.as_ref())?;
+            let verified = audit::verify::<By, Act>(&folder, kept.as_ref())?;
             show(&verified, arguments.json)
         }
     }

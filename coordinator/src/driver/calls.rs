@@ -1,7 +1,7 @@
 //! What operators ask. A run is its operator's own: for everybody else it is not there.
 
 use super::{Driver, Rounds, SharedStore, Shown, locked, studies};
-use crate::audit::{Act, Audit, Entry};
+use crate::audit::{Act, Audit, By, Entry};
 use crate::store::{KeptStudy, Known, Listed, StoreError, Submission, UNREADABLE, unreadable};
 use protocol::failure::{Code, Failure};
 use protocol::job::Job;
@@ -89,7 +89,7 @@ impl Driver {
                 }),
             },
             OperatorCall::Cancel { run, reply } => {
-                let act = self.act(operator, Act::Cancelled).on_run(&run);
+                let act = self.act(operator, Act::Cancelled).on_run(run.as_str());
                 self.cancel(operator, &run, self.noted(act, reply));
             }
             OperatorCall::Remove { run, reply } => self.remove(operator, run, reply),
@@ -99,7 +99,7 @@ impl Driver {
                     let _ = reply.send(Err(Failure::new(Code::Running, text)));
                 }
                 None => {
-                    let act = self.act(operator, Act::Fetched).on_run(&run);
+                    let act = self.act(operator, Act::Fetched).on_run(run.as_str());
                     let reply = self.noted(act, reply);
                     self.read(operator, run, reply, |store, run, operator| {
                         Ok(locked(store).result(run, operator)?.map(Ok))
@@ -111,7 +111,7 @@ impl Driver {
                 let _ = reply.send(Ok(self.list_studies(operator)));
             }
             OperatorCall::CloseStudy { study, reply } => {
-                let act = self.act(operator, Act::Closed).on_study(&study);
+                let act = self.act(operator, Act::Closed).on_study(study.as_str());
                 self.close_study(operator, &study, self.noted(act, reply));
             }
         }
@@ -359,10 +359,10 @@ fn take(submitted: Submitted, store: &SharedStore, audit: &Audit) -> Result<Take
         submitted: at,
         began: None,
     };
-    let act = |did| Entry::new(at, &operator, did).on_run(&run);
+    let act = |did| Entry::new(at, By::from(&operator), did).on_run(run.as_str());
     audit.note(&match (&study, &submission.job.study) {
-        (Some(proposed), _) => act(Act::Proposed).on_study(&proposed.study.name),
-        (None, Some(study)) => act(Act::Submitted).on_study(&study.name),
+        (Some(proposed), _) => act(Act::Proposed).on_study(proposed.study.name.as_str()),
+        (None, Some(study)) => act(Act::Submitted).on_study(study.name.as_str()),
         (None, None) => act(Act::Submitted),
     })?;
     let store = locked(store);

@@ -2,7 +2,7 @@
 
 use super::calls::{self, busy};
 use super::{CALLS_AT_ONCE_MAX, Driver, Heard, Queue, Seen, Studies, locked};
-use crate::audit::{Act, Audit, Entry};
+use crate::audit::{Act, Audit, By, Entry};
 use crate::clock::Clock;
 use crate::journals::Journals;
 use crate::store::{Store, StoreError, failed_result};
@@ -109,7 +109,7 @@ impl Driver {
             let _ = reply.send(Err(Failure::new(Code::Running, text)));
             return;
         }
-        let act = self.act(operator, Act::Removed).on_run(&run);
+        let act = self.act(operator, Act::Removed).on_run(run.as_str());
         let reply = self.noted(act, reply);
         self.read(operator, run, reply, |store, run, operator| {
             let removed = locked(store).remove(run, operator)?;
@@ -121,7 +121,7 @@ impl Driver {
     }
 
     pub(super) fn act(&self, operator: &OperatorName, did: Act) -> Entry {
-        Entry::new(self.clock.now(), operator, did)
+        Entry::new(self.clock.now(), By::from(operator), did)
     }
 
     /// The reply to a call that the audit log has: whoever acted gets it once the act is noted.

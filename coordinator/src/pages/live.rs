@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use protocol::name::{OperatorName, RunId};
 use protocol::progress::{Course, Progress};
 use protocol::time::Timestamp;
-use report::{FigureError, rounds_so_far};
+use report::{FigureError, as_sentence, rounds_so_far};
 use service::pages::{Fault, Visitor};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -125,8 +125,8 @@ pub(super) fn state(progress: &Progress, rounds: &Rounds) -> Result<Markup, Figu
     let curve = rounds_so_far(&of_phase)?;
     Ok(html! {
         section.answer aria-label="The answer" {
-            p.lead role="status" { (sentence(&lead(progress))) }
-            @if let Some(waiting) = waiting(progress) { p { (sentence(&waiting)) } }
+            p.lead role="status" { (as_sentence(&lead(progress))) }
+            @if let Some(waiting) = waiting(progress) { p { (as_sentence(&waiting)) } }
         }
         @if !closed.is_empty() {
             h2 { "Rounds" }
@@ -143,18 +143,6 @@ fn waiting(progress: &Progress) -> Option<String> {
     let waits = progress.waiting_since.zip(now.map(Timestamp));
     let is_late = waits.is_some_and(|(since, now)| now >= since.after(LATE));
     report::run_waiting(progress).filter(|_| is_late || !progress.away.is_empty())
-}
-
-/// Words as a sentence.
-pub(super) fn sentence(words: &str) -> String {
-    let mut letters = words.chars();
-    let first = letters.next().map(char::to_uppercase);
-    first
-        .into_iter()
-        .flatten()
-        .chain(letters)
-        .chain(['.'])
-        .collect()
 }
 
 /// The phase, the round and the hospitals.

@@ -76,7 +76,7 @@ fn ended(progress: &Progress) -> Markup {
     let has_report = !matches!(progress.ending, Some(Ending::Failed(_) | Ending::Cancelled));
     html! {
         section.answer aria-label="The answer" {
-            p.lead { (live::sentence(&how(progress))) }
+            p.lead { (report::as_sentence(&how(progress))) }
             @match progress.notes {
                 0 => {},
                 1 => p { "1 note, in the report." },

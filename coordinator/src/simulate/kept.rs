@@ -2,6 +2,7 @@
 
 use super::agents::{self, quoted};
 use super::plan::Plan;
+use crate::pages::ADDRESS;
 use protocol::name::{RunId, SiteName};
 use protocol::study::Study;
 use rustix::process::{Pid, Signal, kill_process};
@@ -22,8 +23,6 @@ const COORDINATOR: &str = "coordinator.toml";
 /// The coordinator's log.
 const LOG: &str = "coordinator.log";
 const OPERATOR: &str = "operator.toml";
-/// Where pages say their address.
-const PAGES: &str = "pages.address";
 /// How long the coordinator and the pages may take to listen, or all programs to end.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Between two looks.
@@ -189,15 +188,14 @@ impl Federation<'_> {
         for program in std::iter::once(coordinator).chain(agents) {
             begin(&program, Stdio::null())?;
         }
+        let log = home.join(LOG);
         if !answers(&self.address, &self.operator).await? {
-            let log = home.join(LOG);
             return Err(KeptError::Mute { log });
         }
         // The coordinator writes where they are before it answers.
-        let log = home.join(LOG);
-        let of_operator = address(&home.join(PAGES)).await;
+        let of_operator = address(&home.join(ADDRESS)).await;
         let of_operator = of_operator.ok_or(KeptError::Mute { log })?;
-        let said = pages.config.with_file_name(PAGES);
+        let said = pages.config.with_file_name(ADDRESS);
         let file = private::open(&said, File::options().write(true).create_new(true));
         begin(&pages, file.map_err(failed(&said))?.into())?;
         let of_site = address(&said).await.ok_or_else(|| KeptError::Blank {

@@ -95,8 +95,21 @@ pub(crate) fn listed(names: &[String]) -> String {
     }
 }
 
+/// A remark as a sentence of a page.
 #[must_use]
+pub fn as_sentence(remark: &str) -> String {
+    let mut letters = remark.chars();
+    let first = letters.next().map(char::to_uppercase);
+    first
+        .into_iter()
+        .flatten()
+        .chain(letters)
+        .chain(['.'])
+        .collect()
+}
+
 /// A moment as RFC 3339 has it, in UTC; none where it is beyond the calendar.
+#[must_use]
 pub fn moment(at: Timestamp) -> Option<String> {
     let nanoseconds = i128::from(at.0) * 1_000_000;
     let moment = OffsetDateTime::from_unix_timestamp_nanos(nanoseconds).ok()?;

@@ -1,9 +1,10 @@
 //! An audit log: who did what, in a chain that shows where it was touched. Nothing in it is of patients.
 
 use crate::chain::{self, Chain, ChainError, Head, Link};
-use report::aligned;
-use serde::Serialize;
+use protocol::time::Timestamp;
+use report::{aligned, moment};
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::marker::PhantomData;
 use std::path::Path;
@@ -12,39 +13,79 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The log's name in a program's folder.
 pub const FILE_NAME: &str = "audit.jsonl";
 
+/// Who acts, as a program's log names them.
+pub trait Who: Serialize + DeserializeOwned {
+    /// What they are called in a listing.
+    const HEADING: &'static str;
+
+    /// Their name.
+    fn name(&self) -> &str;
+}
+
+/// What is done; in a listing it is a few words.
+pub trait Act: Serialize + DeserializeOwned + fmt::Display {}
+
 /// One act, as a program notes it.
-pub trait Record: Serialize + DeserializeOwned {
-    /// What the columns of a listing are called.
-    const HEADING: [&'static str; 5];
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry<W, A> {
+    /// When, RFC 3339 by the program's clock.
+    time: String,
+    #[serde(flatten)]
+    who: W,
+    did: A,
+    run: Option<String>,
+    study: Option<String>,
+}
 
-    /// What stands in them; none where there is nothing.
-    fn cells(&self) -> [Option<String>; 5];
+impl<W, A> Entry<W, A> {
+    /// An act of somebody.
+    #[must_use]
+    pub fn new(at: Timestamp, who: W, did: A) -> Self {
+        Self {
+            time: moment(at).unwrap_or_default(),
+            who,
+            did,
+            run: None,
+            study: None,
+        }
+    }
 
-    /// The run that it was done to.
-    fn run(&self) -> Option<&str>;
+    /// The same, on a run.
+    #[must_use]
+    pub fn on_run(self, run: &str) -> Self {
+        let run = Some(run.to_owned());
+        Self { run, ..self }
+    }
+
+    /// The same, on a study.
+    #[must_use]
+    pub fn on_study(self, study: &str) -> Self {
+        let study = Some(study.to_owned());
+        Self { study, ..self }
+    }
 }
 
 /// The log, open for writing; a simulation has none.
 #[derive(Debug)]
-pub struct Audit<R> {
+pub struct Audit<W, A> {
     chain: Option<Arc<Mutex<Chain>>>,
-    of: PhantomData<fn(&R)>,
+    of: PhantomData<fn(&Entry<W, A>)>,
 }
 
-impl<R> Clone for Audit<R> {
+impl<W, A> Clone for Audit<W, A> {
     fn clone(&self) -> Self {
         let (chain, of) = (self.chain.clone(), self.of);
         Self { chain, of }
     }
 }
 
-impl<R: Record> Audit<R> {
+impl<W: Who, A: Act> Audit<W, A> {
     /// Opens or creates the log in `folder`, and checks all of it.
     ///
     /// # Errors
     /// [`ChainError`] where it cannot be used, or an entry was touched.
     pub fn open(folder: &Path) -> Result<Self, ChainError> {
-        let (chain, torn) = Chain::open(&folder.join(FILE_NAME), None, |_: Link<R>| {})?;
+        let (chain, torn) = Chain::open(&folder.join(FILE_NAME), None, |_: Link<Entry<W, A>>| {})?;
         if let Some(torn) = torn {
             let bytes = torn.bytes;
             tracing::warn!(
@@ -69,11 +110,11 @@ impl<R: Record> Audit<R> {
     ///
     /// # Errors
     /// [`ChainError::File`]: whoever acted must not hear that it is done.
-    pub fn note(&self, record: &R) -> Result<(), ChainError> {
+    pub fn note(&self, entry: &Entry<W, A>) -> Result<(), ChainError> {
         match &self.chain {
             Some(chain) => {
                 let mut chain = chain.lock().unwrap_or_else(PoisonError::into_inner);
-                chain.append(record).map(drop)
+                chain.append(entry).map(drop)
             }
             None => Ok(()),
         }
@@ -82,27 +123,27 @@ impl<R: Record> Audit<R> {
 
 /// The entries of a log that was checked.
 #[derive(Debug, Serialize)]
-pub struct Listed<R> {
-    entries: Vec<Numbered<R>>,
+pub struct Listed<W, A> {
+    entries: Vec<Numbered<W, A>>,
 }
 
 #[derive(Debug, Serialize)]
-struct Numbered<R> {
+struct Numbered<W, A> {
     number: u64,
     #[serde(flatten)]
-    record: R,
+    entry: Entry<W, A>,
 }
 
 /// Checks the log in `folder`, also while it is written; gives all entries, or those of one run.
 ///
 /// # Errors
 /// [`ChainError`] names the first entry that is not what was written.
-pub fn list<R: Record>(folder: &Path, run: Option<&str>) -> Result<Listed<R>, ChainError> {
+pub fn list<W: Who, A: Act>(folder: &Path, run: Option<&str>) -> Result<Listed<W, A>, ChainError> {
     let mut entries = Vec::new();
-    chain::read(&folder.join(FILE_NAME), None, |link: Link<R>| {
-        let (number, record) = (link.number, link.entry);
-        if run.is_none() || run == record.run() {
-            entries.push(Numbered { number, record });
+    chain::read(&folder.join(FILE_NAME), None, |link: Link<Entry<W, A>>| {
+        let Link { number, entry, .. } = link;
+        if run.is_none() || run == entry.run.as_deref() {
+            entries.push(Numbered { number, entry });
         }
     })?;
     Ok(Listed { entries })
@@ -119,8 +160,8 @@ pub struct Verified {
 ///
 /// # Errors
 /// As [`list`].
-pub fn verify<R: Record>(folder: &Path, kept: Option<&Head>) -> Result<Verified, ChainError> {
-    let head = chain::read(&folder.join(FILE_NAME), kept, |_: Link<R>| {})?;
+pub fn verify<W: Who, A: Act>(folder: &Path, kept: Option<&Head>) -> Result<Verified, ChainError> {
+    let head = chain::read(&folder.join(FILE_NAME), kept, |_: Link<Entry<W, A>>| {})?;
     Ok(Verified {
         entries: head.entries,
         head: head.to_string(),
@@ -137,14 +178,20 @@ impl fmt::Display for Verified {
     }
 }
 
-impl<R: Record> fmt::Display for Listed<R> {
+impl<W: Who, A: Act> fmt::Display for Listed<W, A> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [time, who, did, run, study] = R::HEADING.map(str::to_owned);
-        let mut rows = vec![["ENTRY".to_owned(), time, who, did, run, study]];
-        rows.extend(self.entries.iter().map(|Numbered { number, record }| {
-            let cells = record.cells().map(|cell| cell.unwrap_or("-".to_owned()));
-            let [time, who, did, run, study] = cells;
-            [number.to_string(), time, who, did, run, study]
+        let heading = ["ENTRY", "TIME", W::HEADING, "DID", "RUN", "STUDY"];
+        let mut rows = vec![heading.map(str::to_owned)];
+        let or_none = |text: &Option<String>| text.clone().unwrap_or("-".to_owned());
+        rows.extend(self.entries.iter().map(|Numbered { number, entry }| {
+            [
+                number.to_string(),
+                entry.time.clone(),
+                entry.who.name().to_owned(),
+                entry.did.to_string(),
+                or_none(&entry.run),
+                or_none(&entry.study),
+            ]
         }));
         formatter.write_str(&aligned(&rows))
     }

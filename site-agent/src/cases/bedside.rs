@@ -177,7 +177,7 @@ impl Bedside {
             sure,
             calibration,
             reasons,
-            notes: notes.iter().map(|note| shown::sentence(note)).collect(),
+            notes: notes.iter().map(|note| report::as_sentence(note)).collect(),
             values,
         })
     }

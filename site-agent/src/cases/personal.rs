@@ -2,7 +2,7 @@
 
 use super::left::Left;
 use super::record::{Learned, LearnedMetric, PERSONAL, Record};
-use super::shown::{self, four, table};
+use super::shown::{four, table};
 use super::{CasesError, printed};
 use crate::cli;
 use ndarray::{Array1, Array2, ArrayView1, Axis};
@@ -304,7 +304,8 @@ fn features(
 /// The same as a page.
 fn page(job: &str, answer: &Answer) -> String {
     let mut sentences = vec![answer.sentence.clone(), judged(answer)];
-    sentences.extend(answer.remarks.iter().map(|remark| shown::sentence(remark)));
+    let remarks = answer.remarks.iter();
+    sentences.extend(remarks.map(|remark| report::as_sentence(remark)));
     let way = |one: &OneWay| {
         let share = one.accuracy.unwrap_or(0.0);
         (one.way.to_owned(), share, four(share))

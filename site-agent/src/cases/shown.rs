@@ -123,18 +123,6 @@ pub(super) fn outcome_cells(outcome: &Outcome, row: usize) -> Vec<String> {
     }
 }
 
-/// A remark as a sentence of a page.
-pub(super) fn sentence(remark: &str) -> String {
-    let mut letters = remark.chars();
-    let first = letters.next().map(char::to_uppercase);
-    first
-        .into_iter()
-        .flatten()
-        .chain(letters)
-        .chain(['.'])
-        .collect()
-}
-
 /// A number to six digits, without zeros at its end.
 pub(super) fn short(number: f64) -> String {
     to_digits(number, 6)

@@ -5,15 +5,20 @@ use crate::cli;
 use crate::config::SiteConfig;
 use crate::exit::Ended;
 use crate::run::driver::now;
-use report::moment;
 use serde::{Deserialize, Serialize};
-use service::audit::{self, Listed, Record, Verified};
+use service::audit::{self, Entry, Listed, Verified};
 use service::chain::ChainError;
 use service::pages::Visitor;
 use std::fmt;
 
 /// The log of a site's pages.
-pub(super) type Audit = service::audit::Audit<Entry>;
+pub(super) type Audit = audit::Audit<By, Act>;
+
+/// The user who acted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct By {
+    user: String,
+}
 
 /// What was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,17 +36,6 @@ pub enum Act {
     Approved,
 }
 
-/// One act.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
-    /// When, RFC 3339 by the site's clock.
-    time: String,
-    user: String,
-    did: Act,
-    run: Option<String>,
-    study: Option<String>,
-}
-
 /// What an act was done to.
 pub(super) enum To<'n> {
     Run(&'n str),
@@ -51,18 +45,16 @@ pub(super) enum To<'n> {
 impl Desk {
     /// Notes an act. A page says that it is done only once it is noted.
     pub(super) fn did(&self, visitor: &Visitor, did: Act, to: To<'_>) -> Result<(), ChainError> {
-        let (run, study) = match to {
-            To::Run(run) => (Some(run.to_owned()), None),
-            To::Study(study) => (None, Some(study.to_owned())),
-        };
         let user = visitor.name().to_owned();
+        let (run, study) = match to {
+            To::Run(run) => (Some(run), None),
+            To::Study(study) => (None, Some(study)),
+        };
         tracing::info!(user, run, study, "{did}");
-        self.audit.note(&Entry {
-            time: moment(now()).unwrap_or_default(),
-            user,
-            did,
-            run,
-            study,
+        let entry = Entry::new(now(), By { user }, did);
+        self.audit.note(&match to {
+            To::Run(run) => entry.on_run(run),
+            To::Study(study) => entry.on_study(study),
         })
     }
 }
@@ -71,7 +63,7 @@ impl Desk {
 ///
 /// # Errors
 /// [`Ended`] says by which code the program ends.
-pub fn list(arguments: &cli::AuditList) -> Result<Listed<Entry>, Ended> {
+pub fn list(arguments: &cli::AuditList) -> Result<Listed<By, Act>, Ended> {
     let folder = SiteConfig::open(&arguments.config)?.folder;
     Ok(audit::list(&folder, arguments.run.as_deref())?)
 }
@@ -83,26 +75,18 @@ pub fn list(arguments: &cli::AuditList) -> Result<Listed<Entry>, Ended> {
 pub fn verify(arguments: &cli::AuditVerify) -> Result<Verified, Ended> {
     let kept = arguments.kept()?;
     let folder = SiteConfig::open(&arguments.config)?.folder;
-    Ok(audit::verify::<Entry>(&folder, kept.as_ref())?)
+    Ok(audit::verify::<By, Act>(&folder, kept.as_ref())?)
 }
 
-impl Record for Entry {
-    const HEADING: [&'static str; 5] = ["TIME", "USER", "DID", "RUN", "STUDY"];
+impl audit::Who for By {
+    const HEADING: &'static str = "USER";
 
-    fn cells(&self) -> [Option<String>; 5] {
-        [
-            Some(self.time.clone()),
-            Some(self.user.clone()),
-            Some(self.did.to_string()),
-            self.run.clone(),
-            self.study.clone(),
-        ]
-    }
-
-    fn run(&self) -> Option<&str> {
-        self.run.as_deref()
+    fn name(&self) -> &str {
+        &self.user
     }
 }
+
+impl audit::Act for Act {}
 
 impl fmt::Display for Act {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -16,7 +16,7 @@ mod shelf;
 mod studies;
 mod study;
 
-pub use acts::{Act, Entry, list, verify};
+pub use acts::{Act, By as Actor, list, verify};
 
 use crate::config::{ConfigError, SiteConfig};
 use axum::extract::State;

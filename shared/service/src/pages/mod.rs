@@ -57,7 +57,7 @@ pub enum PagesError {
         #[source]
         source: io::Error,
     },
-    /// The system gives nothing random, or takes no handler of signals.
+    /// The system gives nothing random.
     #[error("the pages cannot begin")]
     System(#[source] io::Error),
 }

@@ -1,7 +1,7 @@
 //! Groups as figures, and a page of them.
 
+use super::super::CasesError;
 use super::super::survival::Drawn;
-use super::super::{CasesError, shown};
 use super::marks::GroupMarks;
 use super::text::p;
 use super::{Answer, Found};
@@ -46,7 +46,8 @@ pub(super) fn all(
         parts.extend(drawn.into_iter().flat_map(Drawn::parts));
     }
     let mut sentences = vec![answer.sentence.clone()];
-    sentences.extend(answer.remarks.iter().map(|remark| shown::sentence(remark)));
+    let remarks = answer.remarks.iter();
+    sentences.extend(remarks.map(|remark| report::as_sentence(remark)));
     let title = format!("{}: clusters of patients", found.setting.job.name);
     files.push(("clusters.html", report::sheet(&title, &sentences, &parts)));
     Ok(files)

@@ -1,8 +1,8 @@
 //! Matches as a page: first whether the groups are alike, then their balance, then who matches.
 
+use super::super::CasesError;
 use super::super::setting::Setting;
 use super::super::survival::Drawn;
-use super::super::{CasesError, shown};
 use super::{Answer, UNBALANCED, balance_header, balance_row, beyond, love, matches_of, overview};
 use report::{LocalFigure, Part, Table};
 use similarity::uses::matching::Balance;
@@ -34,7 +34,8 @@ pub(super) fn all(
         let label = &setting.job.cohort.outcome.label;
         sentences.push(format!("{label} of the matches: {}.", answer.sentence));
     }
-    sentences.extend(answer.remarks.iter().map(|remark| shown::sentence(remark)));
+    let remarks = answer.remarks.iter();
+    sentences.extend(remarks.map(|remark| report::as_sentence(remark)));
     let rows = answer.queries.iter().take(QUERIES_MAX);
     let more = answer.queries.len().saturating_sub(QUERIES_MAX);
     let caption = match more {

@@ -1,7 +1,7 @@
 //! A prediction as a page, with its figure.
 
+use super::super::CasesError;
 use super::super::survival::{Drawn, Presentation};
-use super::super::{CasesError, shown};
 use super::judged::{FiguresEntry, Judged, on};
 use super::model::Model;
 use super::{Answer, HeldOut, chances};
@@ -25,7 +25,8 @@ pub(super) fn all(
     files.extend(svg.map(|svg| ("judged.svg", svg)));
     let mut sentences = vec![answer.sentence.clone()];
     sentences.extend(of_new(answer));
-    sentences.extend(answer.remarks.iter().map(|remark| shown::sentence(remark)));
+    let remarks = answer.remarks.iter();
+    sentences.extend(remarks.map(|remark| report::as_sentence(remark)));
     let shares = shares(answer).into_iter().map(Part::Shares);
     let near = std::iter::once(Part::Table(nearest(answer)));
     let parts: Vec<Part> = near

@@ -29,7 +29,8 @@ pub(super) fn all(
     if more > 0 {
         sentences.push(format!("{more} more patients are in the table of `--csv`."));
     }
-    sentences.extend(answer.remarks.iter().map(|remark| shown::sentence(remark)));
+    let remarks = answer.remarks.iter();
+    sentences.extend(remarks.map(|remark| report::as_sentence(remark)));
     let mut parts = Vec::new();
     for (query, one) in shown.iter().enumerate() {
         parts.extend(of_query(setting, asked, answer, query, one)?);

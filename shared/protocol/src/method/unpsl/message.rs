@@ -402,7 +402,7 @@ impl Disclosure for Answer {
 
     fn content(&mut self) -> Vec<Content<'_>> {
         match self {
-            Self::Derivatives(told) => told.iter().map(|_| Content::PairSums).collect(),
+            Self::Derivatives(all) => all.iter().map(|_| Content::PairSums).collect(),
             Self::Contribution(_) => vec![Content::PairSums],
             Self::Validated(candidates) => {
                 let of_one = candidates
