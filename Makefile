@@ -19,7 +19,7 @@ demo: first build
 	$(COORDINATOR) simulate --keep --out $(OUT) --force
 
 first:
-	@[ -e $(COORDINATOR) ] || echo 'The first build takes about nine minutes of processor time, five on two idle cores; the run itself, seconds.'
+	@[ -e $(COORDINATOR) ] || echo 'The first build takes about thirteen minutes of processor time, seven on two idle cores; the run itself, seconds.'
 
 ## make test      every test
 test:
