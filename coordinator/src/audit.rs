@@ -43,6 +43,7 @@ impl From<&OperatorName> for By {
 
 impl audit::Who for By {
     const HEADING: &'static str = "OPERATOR";
+    const BEGUN_BY: &'static str = "`kindred-coordinator serve`";
 
     fn name(&self) -> &str {
         &self.operator

@@ -43,14 +43,6 @@ pub(crate) fn replace(folder: &Path, files: Vec<File>) -> Result<(), ResultsErro
     fs::rename(&partial, folder).map_err(fault(folder))
 }
 
-/// A folder that somebody names: its owner's alone where it is made, and as it is where it is there, for it may hold what others read.
-pub(crate) fn folder(path: &Path) -> io::Result<()> {
-    match path.is_dir() {
-        true => Ok(()),
-        false => private::folder(path),
-    }
-}
-
 /// One outcome per patient, beside the patient's name.
 pub(crate) fn outcome_csv(
     patients: &Patients,
@@ -142,10 +134,9 @@ pub(crate) fn neighbours_table(measure: Column) -> io::Result<CsvTable> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_file_is_there_whole_or_not_at_all_and_a_folder_of_others_stays_open() {
+    fn a_file_is_there_whole_or_not_at_all() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("table.csv");
         private::replace(&file, b"a\n1\n").unwrap();
@@ -156,13 +147,5 @@ mod tests {
         let left: Vec<_> = fs::read_dir(home.path()).unwrap().collect();
         assert_eq!(left.len(), 1);
         assert!(private::replace(Path::new("/dev/full"), b"b").is_err());
-        let open = home.path().join("open");
-        fs::create_dir(&open).unwrap();
-        fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
-        folder(&open).unwrap();
-        assert_eq!(
-            fs::metadata(&open).unwrap().permissions().mode() & 0o777,
-            0o755
-        );
     }
 }

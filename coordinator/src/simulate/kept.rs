@@ -94,7 +94,7 @@ pub(super) fn begin(out: &Path) -> Result<TempDir, KeptError> {
         let nameless = io::Error::from(io::ErrorKind::InvalidFilename);
         return Err(failed(&folder)(nameless));
     };
-    private::folder(parent).map_err(failed(parent))?;
+    private::named_folder(parent).map_err(failed(parent))?;
     let made = tempfile::Builder::new()
         .prefix(name)
         .rand_bytes(0)

@@ -6,6 +6,7 @@ use report::{aligned, moment};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::io;
 use std::marker::PhantomData;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,6 +18,8 @@ pub const FILE_NAME: &str = "audit.jsonl";
 pub trait Who: Serialize + DeserializeOwned {
     /// What they are called in a listing.
     const HEADING: &'static str;
+    /// The command whose first start begins the log.
+    const BEGUN_BY: &'static str;
 
     /// Their name.
     fn name(&self) -> &str;
@@ -140,7 +143,7 @@ struct Numbered<W, A> {
 /// [`ChainError`] names the first entry that is not what was written.
 pub fn list<W: Who, A: Act>(folder: &Path, run: Option<&str>) -> Result<Listed<W, A>, ChainError> {
     let mut entries = Vec::new();
-    chain::read(&folder.join(FILE_NAME), None, |link: Link<Entry<W, A>>| {
+    read(folder, None, |link: Link<Entry<W, A>>| {
         let Link { number, entry, .. } = link;
         if run.is_none() || run == entry.run.as_deref() {
             entries.push(Numbered { number, entry });
@@ -161,11 +164,29 @@ pub struct Verified {
 /// # Errors
 /// As [`list`].
 pub fn verify<W: Who, A: Act>(folder: &Path, kept: Option<&Head>) -> Result<Verified, ChainError> {
-    let head = chain::read(&folder.join(FILE_NAME), kept, |_: Link<Entry<W, A>>| {})?;
+    let head = read(folder, kept, |_: Link<Entry<W, A>>| {})?;
     Ok(Verified {
         entries: head.entries,
         head: head.to_string(),
     })
+}
+
+fn read<W: Who, A: Act>(
+    folder: &Path,
+    kept: Option<&Head>,
+    entry: impl FnMut(Link<Entry<W, A>>),
+) -> Result<Head, ChainError> {
+    let path = folder.join(FILE_NAME);
+    match path.exists() {
+        true => chain::read(&path, kept, entry),
+        false => {
+            let begun = W::BEGUN_BY;
+            let text =
+                format!("{begun} begins this log, so it was never started, or the file is gone");
+            let source = io::Error::new(io::ErrorKind::NotFound, text);
+            Err(chain::file_error(&path, "opened", source))
+        }
+    }
 }
 
 impl fmt::Display for Verified {

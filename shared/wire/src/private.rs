@@ -11,6 +11,10 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 #[cfg(unix)]
 const OTHERS: u32 = 0o077;
 
+/// Of a folder's mode: everybody may write in it, each their own files.
+#[cfg(unix)]
+const STICKY: u32 = 0o1000;
+
 /// A key that group or others may read or write.
 #[derive(Debug, thiserror::Error)]
 #[error(
@@ -36,6 +40,18 @@ pub fn folder(path: &Path) -> io::Result<()> {
     builder.mode(0o700);
     builder.create(path)?;
     close(path, 0o700)
+}
+
+/// Makes a folder that somebody names, or that one's own lies in: mode 0700 where it is made, and as it is where it is
+/// there, for it may hold what others read.
+///
+/// # Errors
+/// As the system says.
+pub fn named_folder(path: &Path) -> io::Result<()> {
+    match path.is_dir() {
+        true => Ok(()),
+        false => folder(path),
+    }
 }
 
 /// Opens a file as `options` say, mode 0600 whether it is new or not.
@@ -94,7 +110,8 @@ pub fn check_key(path: &Path) -> Result<(), OpenKey> {
     Ok(())
 }
 
-/// Gives `path` the mode, unless it is as closed already. A device, such as `/dev/null`, is everybody's and stays so.
+/// Gives `path` the mode, unless it is as closed already. What is everybody's stays so: a device, such as `/dev/null`, and a
+/// folder with the sticky bit, such as `/tmp`.
 fn close(path: &Path, mode: u32) -> io::Result<()> {
     #[cfg(unix)]
     {
@@ -102,7 +119,11 @@ fn close(path: &Path, mode: u32) -> io::Result<()> {
         if !found.is_file() && !found.is_dir() {
             return Ok(());
         }
+        let is_folder = found.is_dir();
         let found = found.permissions().mode();
+        if is_folder && found & STICKY != 0 {
+            return Ok(());
+        }
         if found & OTHERS != 0 || found & mode != mode {
             return fs::set_permissions(path, fs::Permissions::from_mode(mode));
         }
@@ -142,6 +163,22 @@ mod tests {
         let before = mode(null);
         write(null, b"new").unwrap();
         assert_eq!(mode(null), before);
+    }
+
+    #[test]
+    fn a_folder_of_everybody_and_a_named_one_stay_as_they_were() {
+        let home = tempfile::tempdir().unwrap();
+        let shared = home.path().join("shared");
+        fs::create_dir(&shared).unwrap();
+        fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
+        folder(&shared).unwrap();
+        assert_eq!(mode(&shared), 0o777);
+        fs::set_permissions(&shared, fs::Permissions::from_mode(0o755)).unwrap();
+        named_folder(&shared).unwrap();
+        assert_eq!(mode(&shared), 0o755);
+        let new = shared.join("new");
+        named_folder(&new).unwrap();
+        assert_eq!(mode(&new), 0o700);
     }
 
     #[test]

@@ -234,7 +234,7 @@ fn printed(
 
 /// Writes the files of a folder that somebody names.
 fn keep(folder: &Path, files: Vec<(&'static str, String)>) -> Result<(), CasesError> {
-    crate::patients::folder(folder).map_err(|source| CasesError::Write {
+    wire::private::named_folder(folder).map_err(|source| CasesError::Write {
         path: folder.to_owned(),
         source,
     })?;

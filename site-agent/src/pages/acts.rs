@@ -80,6 +80,7 @@ pub fn verify(arguments: &cli::AuditVerify) -> Result<Verified, Ended> {
 
 impl audit::Who for By {
     const HEADING: &'static str = "USER";
+    const BEGUN_BY: &'static str = "`kindred-site-agent pages`";
 
     fn name(&self) -> &str {
         &self.user

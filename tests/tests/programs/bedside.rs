@@ -494,6 +494,12 @@ fn nobody_is_let_in_who_was_not_meant_and_every_answer_is_sealed() {
     let again = ["pages", "--config", "north.toml"];
     let again = hospital.home.run(&site_agent(), &again);
     again.must_fail(JOURNAL, &["audit.jsonl, entry 1"]);
+    std::fs::remove_file(&path).unwrap();
+    let gone = [
+        "audit.jsonl could not be opened",
+        "never started, or the file is gone",
+    ];
+    audit(&["verify"]).must_fail(JOURNAL, &gone);
 }
 
 #[test]

@@ -5,9 +5,10 @@ use crate::studies::{HEAD, PATIENTS};
 use kindred_tests::deployment::{Deployment, SITES, free_port, issue};
 use kindred_tests::programs::{Home, PATIENCE, Ran, Signal, coordinator, site_agent, until};
 use kindred_tests::visitor::Browser;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::Stdio;
@@ -203,9 +204,14 @@ fn systemd_hears_of_both_programs_and_machines_read_their_logs() {
 fn a_kept_federation_goes_on_after_its_simulation_until_it_is_ended() {
     let home = Home::new();
     let program = coordinator();
+    // The folder that it all lies in may be one of everybody's, as /tmp is.
+    let open = Permissions::from_mode(0o755);
+    fs::set_permissions(home.join("."), open.clone()).unwrap();
     let kept = home
         .run(&program, &["simulate", "--keep", "--out", "out"])
         .must_succeed();
+    let after = fs::metadata(home.join(".")).unwrap().permissions();
+    assert_eq!(after.mode() & 0o777, open.mode());
     let folder = home.join("out-federation");
     let said = kept.stdout.lines();
     let said = said.filter_map(|line| line.strip_prefix("  "));
