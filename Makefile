@@ -1,6 +1,6 @@
 # Each target does all its own set-up on a fresh machine that has Rust (rust-toolchain.toml).
 
-.PHONY: help demo first test build release lint bench book picture clean
+.PHONY: help demo first test build release packages lint bench book picture clean
 
 CARGO ?= cargo
 OUT ?= kindred-demo
@@ -36,6 +36,11 @@ build:
 release:
 	deploy/setup/packages.sh build
 	$(CARGO) build --locked --release $(PROGRAMS)
+
+## make packages  Debian packages, a tarball, what they are made of and checksums, in target/packages; tried in a new Debian
+packages: release
+	deploy/packages/build.sh $(or $(CARGO_TARGET_DIR),target)/packages
+	deploy/packages/check.sh $(or $(CARGO_TARGET_DIR),target)/packages
 
 ## make lint      formatting, clippy and documentation, warnings denied
 lint:

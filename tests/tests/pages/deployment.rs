@@ -275,11 +275,13 @@ fn each_service_starts_its_program_on_its_sample_and_may_write_to_its_folder_alo
     let agent = site("site.toml");
     let path = root().join("deploy/config/coordinator.toml");
     let coordinator = read(&path, CoordinatorConfig::open(&path));
-    let of_site = ["kindred-site-agent", "site.toml"];
+    // An enrolment writes next to the coordinator's configuration.
+    let of_coordinator = "/var/lib/kindred-coordinator/coordinator.toml";
+    let of_site = ["kindred-site-agent", "/etc/kindred/site.toml"];
     for (unit, [name, config], command_name, folder) in [
         (
             "kindred-coordinator",
-            ["kindred-coordinator", "coordinator.toml"],
+            ["kindred-coordinator", of_coordinator],
             "serve",
             &coordinator.folder,
         ),
@@ -287,7 +289,7 @@ fn each_service_starts_its_program_on_its_sample_and_may_write_to_its_folder_alo
         ("kindred-site-agent-pages", of_site, "pages", &agent.folder),
     ] {
         let unit = text(Path::new("deploy/systemd").join(format!("{unit}.service")));
-        let start = format!("/usr/bin/{name} {command_name} --config /etc/kindred/{config}");
+        let start = format!("/usr/bin/{name} {command_name} --config {config}");
         assert_eq!(values(&unit, "ExecStart"), [start.as_str()]);
         assert!(
             command(&start).is_some_and(|parsed| parsed.is_ok()),
@@ -308,6 +310,31 @@ fn each_service_starts_its_program_on_its_sample_and_may_write_to_its_folder_alo
             assert_eq!(values(&unit, key), [wanted], "{name}: {key}");
         }
         assert!(values(&unit, "ReadWritePaths").is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn each_service_and_sample_is_in_a_package() {
+    let packages = ["coordinator", "site-agent"].map(|crate_name| {
+        let manifest = text(Path::new(crate_name).join("Cargo.toml"));
+        let from = manifest.find("[package.metadata.deb]");
+        manifest[from.expect("a package")..].to_owned()
+    });
+    let packaged = |what: &str| packages.iter().any(|one| one.contains(what));
+    for (folder, named) in [
+        ("systemd", "unit-name = \""),
+        ("config", "../deploy/config/"),
+    ] {
+        let files = std::fs::read_dir(root().join("deploy").join(folder)).expect(folder);
+        for file in files {
+            let path = file.expect(folder).path();
+            let name = match folder {
+                "systemd" => path.file_stem(),
+                _ => path.file_name(),
+            };
+            let name = name.expect(folder).to_string_lossy();
+            assert!(packaged(&format!("{named}{name}\"")), "{name}");
+        }
     }
 }
 
