@@ -111,19 +111,22 @@ pub enum StoreError {
     Name(#[from] NameError),
 }
 
+/// Makes a store's file, or closes it to others. SQLite's own files next to it get its mode.
+fn close(path: &Path) -> Result<(), StoreError> {
+    let file = private::open(path, OpenOptions::new().append(true).create(true));
+    file.map(drop).map_err(|source| StoreError::File {
+        path: path.to_owned(),
+        source,
+    })
+}
+
 impl Store {
     /// Opens or makes the store at `path`. What is deleted in it is overwritten.
     ///
     /// # Errors
     /// [`StoreError`].
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        // SQLite's own files beside it get the mode of this one.
-        private::open(path, OpenOptions::new().append(true).create(true)).map_err(|source| {
-            StoreError::File {
-                path: path.to_owned(),
-                source,
-            }
-        })?;
+        close(path)?;
         let mut connection = Connection::open(path)?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "FULL")?;

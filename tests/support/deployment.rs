@@ -73,6 +73,15 @@ impl Deployment {
         }
     }
 
+    /// Gives all parties new certificates for the keys that they have.
+    pub fn renew(&self) {
+        issue(&self.home, &["renew", "--coordinator", "centre"]);
+        issue(&self.home, &["renew", "--operator", OPERATOR]);
+        for site in SITES {
+            issue(&self.home, &["renew", "--site", site]);
+        }
+    }
+
     /// A deployment whose coordinator alone runs.
     pub fn alone() -> Self {
         let mut deployment = Self::prepare();

@@ -110,6 +110,7 @@ impl Store {
 pub fn copy_store(from: &Path, to: &Path) -> Result<(), StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(from, flags)?;
+    super::close(to)?;
     let to = to.display().to_string();
     connection.execute("VACUUM INTO ?1", [to])?;
     Ok(())

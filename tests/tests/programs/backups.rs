@@ -6,6 +6,7 @@ use kindred_tests::deployment::Deployment;
 use kindred_tests::exit::{JOURNAL, USAGE};
 use kindred_tests::programs::{Ran, coordinator, site_agent};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 fn of_north(deployment: &Deployment, words: &[&str]) -> Ran {
     let all = [words, &["--config", "north.toml"]].concat();
@@ -70,6 +71,10 @@ fn a_coordinator_goes_on_from_its_backup_and_never_from_one_that_is_behind() {
     let mut deployment = open();
     let (wanted, run) = in_rounds(&deployment);
     let said = of_coordinator(&deployment, &["backup", "--out", "copy"]).must_succeed();
+    for file in fs::read_dir(deployment.home.join("copy")).unwrap() {
+        let mode = file.unwrap().metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
     let last = head(&said.stdout);
     of_coordinator(&deployment, &["restore", "copy"]).must_fail(USAGE, &["used by another"]);
     deployment.kill_coordinator();

@@ -39,6 +39,7 @@ mod report_pages;
 mod ridges;
 mod service;
 mod speaking;
+mod stored;
 mod studies;
 mod sums;
 mod survival_elsewhere;

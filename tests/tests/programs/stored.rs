@@ -1,0 +1,134 @@
+//! Promise: what an earlier release has stored is read by this one, and goes on: a coordinator's database, hospitals' folders, and
+//! backups of both.
+
+use crate::hindered::{METRIC, SEED, metric, open};
+use crate::studies::at_site;
+use kindred_tests::deployment::{Deployment, SITES};
+use kindred_tests::programs::{Ran, Signal, coordinator, site_agent};
+use kindred_tests::workspace::root;
+use protocol::name::RunId;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Those whose folders are read.
+const RELEASES: [&str; 1] = ["0.2.0"];
+/// The file with the run of the stored federation.
+const RUN: &str = "run";
+/// Numbers that the same data gives again, whichever release works them out.
+const TOLERANCE: f64 = 1e-6;
+
+fn archive(release: &str) -> PathBuf {
+    root().join(format!("tests/reference/stored/{release}.tar.gz"))
+}
+
+fn tar(arguments: &[&str], deployment: &Deployment) {
+    let mut command = Command::new("tar");
+    let status = command
+        .args(arguments)
+        .current_dir(deployment.home.path())
+        .status();
+    assert!(status.unwrap().success());
+}
+
+fn of_north(deployment: &Deployment, words: &[&str]) -> Ran {
+    let all = [words, &["--config", "north.toml"]].concat();
+    deployment.home.run(&site_agent(), &all)
+}
+
+fn of_coordinator(deployment: &Deployment, words: &[&str]) -> Ran {
+    let all = [words, &["--config", "coordinator.toml"]].concat();
+    deployment.home.run(&coordinator(), &all)
+}
+
+/// The numbers of a NumPy file of doubles.
+fn numbers(file: &[u8]) -> Vec<f64> {
+    let header = usize::from(u16::from_le_bytes([file[8], file[9]]));
+    let (numbers, rest) = file[10 + header..].as_chunks::<8>();
+    assert!(rest.is_empty());
+    numbers
+        .iter()
+        .map(|bytes| f64::from_le_bytes(*bytes))
+        .collect()
+}
+
+#[test]
+fn what_an_earlier_release_stored_goes_on() {
+    for release in RELEASES {
+        let mut deployment = Deployment::prepare();
+        for folder in ["data", "certificates", "sites"] {
+            fs::remove_dir_all(deployment.home.join(folder)).unwrap();
+        }
+        tar(&["-xpzf", archive(release).to_str().unwrap()], &deployment);
+        deployment.renew();
+        let run = fs::read_to_string(deployment.home.join(RUN)).unwrap();
+        let run = RunId::new(run.trim()).unwrap();
+        let stored = deployment.home.join(&format!("results-{run}"));
+        let wanted = fs::read(stored.join("metric.npy")).unwrap();
+        fs::remove_dir_all(&stored).unwrap();
+
+        // Every book is what was written, and a lost folder comes back from its backup.
+        of_north(&deployment, &["journal", "verify"]).must_succeed();
+        of_coordinator(&deployment, &["audit", "verify"]).must_succeed();
+        fs::remove_dir_all(deployment.home.join("sites/north")).unwrap();
+        of_north(&deployment, &["restore", "of-north", "--latest"]).must_succeed();
+        fs::remove_dir_all(deployment.home.join("coordinator")).unwrap();
+        of_coordinator(&deployment, &["restore", "of-coordinator", "--latest"]).must_succeed();
+
+        deployment.start_coordinator();
+        for site in SITES {
+            deployment.start_agent(site);
+        }
+        assert!(
+            metric(&deployment, &run) == wanted,
+            "{release}: other results"
+        );
+        let again = [&SEED[..], &["--token", "later"]].concat();
+        let again = deployment.submit(METRIC, &again);
+        let found = numbers(&metric(&deployment, &again));
+        let wanted = numbers(&wanted);
+        assert_eq!(found.len(), wanted.len(), "{release}");
+        for (found, wanted) in found.iter().zip(wanted) {
+            assert!(
+                (found - wanted).abs() < TOLERANCE,
+                "{release}: {found}, wanted {wanted}"
+            );
+        }
+        for site in SITES {
+            at_site(&deployment, site, &["audit", "demo"]).must_succeed();
+        }
+    }
+}
+
+#[test]
+#[ignore = "stores a federation of this release for those to come"]
+fn this_release_stores_a_federation() {
+    let mut deployment = open();
+    let run = deployment.submit(METRIC, &SEED);
+    metric(&deployment, &run);
+    deployment.home.write(RUN, run.as_str());
+    for site in SITES {
+        let agent = deployment.agent(site);
+        agent.signal(Signal::Terminate);
+        assert_eq!(agent.wait(), Some(0));
+    }
+    deployment.coordinator().signal(Signal::Terminate);
+    assert_eq!(deployment.coordinator().wait(), Some(0));
+    of_north(&deployment, &["backup", "--out", "of-north"]).must_succeed();
+    of_coordinator(&deployment, &["backup", "--out", "of-coordinator"]).must_succeed();
+    let file = archive(env!("CARGO_PKG_VERSION"));
+    let results = format!("results-{run}");
+    let stored = [
+        "certificates",
+        "coordinator",
+        "data",
+        "demo.study.toml",
+        "of-coordinator",
+        "of-north",
+        RUN,
+        "sites",
+        &results,
+    ];
+    let all = [&["-czf", file.to_str().unwrap()], &stored[..]].concat();
+    tar(&all, &deployment);
+}
