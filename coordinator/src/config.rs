@@ -31,6 +31,8 @@ pub struct CoordinatorConfig {
     pub pages: Option<PagesConfig>,
     /// For how long the results of ended runs are kept.
     pub retain: Option<Duration>,
+    /// Operators who see and end what is everybody's.
+    pub administrators: Vec<OperatorName>,
 }
 
 /// Where certificates are signed, and by which authority.
@@ -125,10 +127,12 @@ impl CoordinatorConfig {
             });
             let pages = root.table("pages", |section| pages(section, folder));
             let retain = service::retain(root);
+            let administrators = administrators(root);
             let (tls, revoked) = tls?;
             Some(Self {
                 status,
                 retain,
+                administrators: administrators?,
                 enrolment,
                 pages,
                 listen: address?,
@@ -175,6 +179,16 @@ impl OperatorConfig {
     pub fn dial(&self, address: &Address) -> Result<Dial, DialError> {
         proxy::dial(address, &self.tls, self.proxy.as_ref())
     }
+}
+
+/// The operators who see and end what is everybody's; none where the file says nothing.
+fn administrators(section: &mut Section<'_, '_>) -> Option<Vec<OperatorName>> {
+    let names: Vec<String> = section.optional("administrators").unwrap_or_default();
+    let named: Result<Vec<_>, _> = names.iter().map(|name| OperatorName::new(name)).collect();
+    if let Err(error) = &named {
+        section.problem("administrators", &error.to_string(), "names of operators");
+    }
+    named.ok()
 }
 
 /// `[pages]`: a proxy says which operator asks, or one operator is named.

@@ -22,14 +22,14 @@ pub use keeping::Keeping;
 pub use looks::{ClosedRound, Look, OwnStudy, Presence, Rounds, Sight};
 use protocol::failure::{Code, Failure};
 use protocol::message::{Answer, Closed, Reply, ToCoordinator};
-use protocol::name::{RunId, SiteName};
+use protocol::name::{OperatorName, RunId, SiteName};
 use protocol::progress::{Ending, Progress};
 use protocol::run::{Action, Event};
 use protocol::study::StudyName;
 use protocol::time::Timestamp;
 use queue::Queue;
 pub use seen::Seen;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use studies::Studies;
@@ -71,6 +71,8 @@ struct Driver {
     audit: Audit,
     /// For how long results are kept.
     retain: Option<Duration>,
+    /// Operators who see and end what is everybody's.
+    administrators: BTreeSet<OperatorName>,
     /// When older ones were last taken away.
     swept: Option<Timestamp>,
     /// By which it is judged whether an answer is the site's own.

@@ -92,6 +92,7 @@ pub async fn serve(arguments: &cli::Serve) -> Result<(), ServeError> {
         store: Store::open(&folder.store())?,
         audit: Audit::open(&config.folder)?,
         retain: config.retain,
+        administrators: config.administrators.iter().cloned().collect(),
     };
     let listener = wire::listen(config.listen)?;
     tracing::info!(listen = %config.listen, "the coordinator waits for sites and operators");

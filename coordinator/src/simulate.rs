@@ -23,6 +23,7 @@ use protocol::result::RunResult;
 use protocol::study::DraftError;
 use report::{AskedAbout, FolderError, PendingFolder, Replace, ReportError, Said};
 use service::signals::Signals;
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -253,6 +254,7 @@ impl Coordinator {
                     store,
                     audit: Audit::none(),
                     retain: None,
+                    administrators: BTreeSet::new(),
                 },
                 warrants,
                 incoming.into(),

@@ -14,7 +14,7 @@ pub use studies::KeptStudy;
 use protocol::job::Job;
 use protocol::limits::{RESULT_BYTES_PER_OPERATOR_MAX, RESULTS_PER_OPERATOR_MAX};
 use protocol::message::Warrant;
-use protocol::name::{NameError, RunId};
+use protocol::name::{NameError, OperatorName, RunId};
 use protocol::progress::{Ending, Progress};
 use protocol::result::RunResult;
 use protocol::run::Record;
@@ -63,6 +63,31 @@ pub struct Unfinished {
     pub submission: Result<Submission, String>,
 }
 
+/// Whose runs and studies somebody sees and ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reach {
+    /// An operator's own.
+    Own(OperatorName),
+    /// Everybody's.
+    All,
+}
+
+impl Reach {
+    /// Whether what is an operator's is in it.
+    #[must_use]
+    pub fn has(&self, operator: &str) -> bool {
+        self.only().is_none_or(|own| own == operator)
+    }
+
+    /// The one operator; none where it is all.
+    fn only(&self) -> Option<&str> {
+        match self {
+            Self::Own(operator) => Some(operator.as_str()),
+            Self::All => None,
+        }
+    }
+}
+
 /// A run as a list shows it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Listed {
@@ -72,6 +97,8 @@ pub struct Listed {
     pub summary: Option<Progress>,
     /// Whether it has ended.
     pub ended: bool,
+    /// Who submitted it; none where the store holds no name there.
+    pub operator: Option<OperatorName>,
 }
 
 /// What an earlier submission with the same token was.
@@ -232,25 +259,27 @@ impl Store {
         Ok(found)
     }
 
-    /// The runs of one operator, the newest first. Neither jobs nor results are read.
+    /// The runs of one operator or of all, the newest first. Neither jobs nor results are read.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub fn list(&self, operator: &str) -> Result<Vec<Listed>, StoreError> {
+    pub fn list(&self, whose: &Reach) -> Result<Vec<Listed>, StoreError> {
         let mut statement = self.connection.prepare_cached(
-            "SELECT runs.id, ended.run IS NOT NULL, ended.summary
+            "SELECT runs.id, ended.run IS NOT NULL, ended.summary, runs.operator
              FROM runs LEFT JOIN ended ON ended.run = runs.id
-             WHERE runs.operator = ?1 ORDER BY runs.submitted DESC, runs.rowid DESC",
+             WHERE ?1 IS NULL OR runs.operator = ?1 ORDER BY runs.submitted DESC, runs.rowid DESC",
         )?;
-        let mut rows = statement.query([operator])?;
+        let mut rows = statement.query([whose.only()])?;
         let mut listed = Vec::new();
         while let Some(row) = rows.next()? {
             let name = row.get::<_, String>(0).ok();
             let summary = row.get::<_, Option<Vec<u8>>>(2).ok().flatten();
+            let operator = row.get::<_, String>(3).ok();
             listed.push(Listed {
                 run: name.and_then(|name| RunId::new(&name).ok()),
                 summary: summary.and_then(|bytes| wire::decode_progress(&bytes).ok()),
                 ended: row.get(1)?,
+                operator: operator.and_then(|name| OperatorName::new(&name).ok()),
             });
         }
         Ok(listed)
@@ -260,12 +289,12 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub fn summary(&self, run: &RunId, operator: &str) -> Result<Option<Progress>, StoreError> {
+    pub fn summary(&self, run: &RunId, whose: &Reach) -> Result<Option<Progress>, StoreError> {
         let sql = "SELECT ended.summary FROM ended JOIN runs ON runs.id = ended.run
-             WHERE runs.id = ?1 AND runs.operator = ?2";
+             WHERE runs.id = ?1 AND (?2 IS NULL OR runs.operator = ?2)";
         let bytes: Option<Option<Vec<u8>>> = self
             .connection
-            .query_row(sql, [run.as_str(), operator], |row| row.get(0))
+            .query_row(sql, params![run.as_str(), whose.only()], |row| row.get(0))
             .optional()?;
         let Some(bytes) = bytes else { return Ok(None) };
         let summary = bytes
@@ -388,12 +417,13 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub fn remove(&mut self, run: &RunId, operator: &str) -> Result<Option<bool>, StoreError> {
+    pub fn remove(&mut self, run: &RunId, whose: &Reach) -> Result<Option<bool>, StoreError> {
         let sql = "SELECT runs.id NOT IN (SELECT run FROM studies)
              FROM ended JOIN runs ON runs.id = ended.run
-             WHERE runs.id = ?1 AND runs.operator = ?2";
+             WHERE runs.id = ?1 AND (?2 IS NULL OR runs.operator = ?2)";
         let transaction = self.connection.transaction()?;
-        let found = transaction.query_row(sql, [run.as_str(), operator], |row| row.get(0));
+        let found =
+            transaction.query_row(sql, params![run.as_str(), whose.only()], |row| row.get(0));
         let found: Option<bool> = found.optional()?;
         if found == Some(true) {
             forget(&transaction, run.as_str())?;
@@ -413,12 +443,12 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub fn result(&self, run: &RunId, operator: &str) -> Result<Option<RunResult>, StoreError> {
+    pub fn result(&self, run: &RunId, whose: &Reach) -> Result<Option<RunResult>, StoreError> {
         let bytes: Option<Option<Vec<u8>>> = self
             .connection
             .query_row(
-                "SELECT result FROM runs WHERE id = ?1 AND operator = ?2",
-                [run.as_str(), operator],
+                "SELECT result FROM runs WHERE id = ?1 AND (?2 IS NULL OR operator = ?2)",
+                params![run.as_str(), whose.only()],
                 |row| row.get(0),
             )
             .optional()?;

@@ -2,7 +2,9 @@
 
 use super::{Driver, Rounds, SharedStore, Shown, locked, studies};
 use crate::audit::{Act, Audit, By, Entry};
-use crate::store::{KeptStudy, Known, Listed, StoreError, Submission, UNREADABLE, unreadable};
+use crate::store::{
+    KeptStudy, Known, Listed, Reach, StoreError, Submission, UNREADABLE, unreadable,
+};
 use protocol::failure::{Code, Failure};
 use protocol::job::Job;
 use protocol::message::Warrant;
@@ -58,6 +60,7 @@ struct Submitted {
 
 impl Driver {
     pub(super) fn call(&mut self, operator: &OperatorName, call: OperatorCall) {
+        let whose = self.reach(operator);
         match call {
             OperatorCall::Submit {
                 job,
@@ -79,21 +82,21 @@ impl Driver {
                 };
                 self.submit(submitted, reply, permit);
             }
-            OperatorCall::Watch { run, reply } => match self.own(&run, operator) {
+            OperatorCall::Watch { run, reply } => match self.own(&run, &whose) {
                 Some(shown) => {
                     let _ = reply.send(Ok(shown.progress.subscribe()));
                 }
-                None => self.read(operator, run, reply, |store, run, operator| {
-                    let summary = locked(store).summary(run, operator);
+                None => self.read(whose, run, reply, |store, run, whose| {
+                    let summary = locked(store).summary(run, whose);
                     Ok(summary?.map(|progress| Ok(watch::Sender::new(progress).subscribe())))
                 }),
             },
             OperatorCall::Cancel { run, reply } => {
                 let act = self.act(operator, Act::Cancelled).on_run(run.as_str());
-                self.cancel(operator, &run, self.noted(act, reply));
+                self.cancel(whose, &run, self.noted(act, reply));
             }
             OperatorCall::Remove { run, reply } => self.remove(operator, run, reply),
-            OperatorCall::FetchResult { run, reply } => match self.own(&run, operator) {
+            OperatorCall::FetchResult { run, reply } => match self.own(&run, &whose) {
                 Some(_) => {
                     let text = "the run has not ended; watch it until it has";
                     let _ = reply.send(Err(Failure::new(Code::Running, text)));
@@ -101,18 +104,18 @@ impl Driver {
                 None => {
                     let act = self.act(operator, Act::Fetched).on_run(run.as_str());
                     let reply = self.noted(act, reply);
-                    self.read(operator, run, reply, |store, run, operator| {
-                        Ok(locked(store).result(run, operator)?.map(Ok))
+                    self.read(whose, run, reply, |store, run, whose| {
+                        Ok(locked(store).result(run, whose)?.map(Ok))
                     });
                 }
             },
-            OperatorCall::List { reply } => self.list(operator, reply),
+            OperatorCall::List { reply } => self.list(whose, reply),
             OperatorCall::ListStudies { reply } => {
-                let _ = reply.send(Ok(self.list_studies(operator)));
+                let _ = reply.send(Ok(self.list_studies(&whose)));
             }
             OperatorCall::CloseStudy { study, reply } => {
                 let act = self.act(operator, Act::Closed).on_study(study.as_str());
-                self.close_study(operator, &study, self.noted(act, reply));
+                self.close_study(&whose, &study, self.noted(act, reply));
             }
         }
     }
@@ -202,10 +205,18 @@ impl Driver {
         Arc::clone(&self.calls).try_acquire_owned().ok()
     }
 
-    /// A run of this operator that has not ended.
-    pub(super) fn own(&self, run: &RunId, operator: &OperatorName) -> Option<&Shown> {
+    /// What an operator may see and end: their own, or as an administrator everybody's.
+    pub(super) fn reach(&self, operator: &OperatorName) -> Reach {
+        match self.administrators.contains(operator) {
+            true => Reach::All,
+            false => Reach::Own(operator.clone()),
+        }
+    }
+
+    /// A run of these that has not ended.
+    pub(super) fn own(&self, run: &RunId, whose: &Reach) -> Option<&Shown> {
         let shown = self.shown.get(run);
-        shown.filter(|shown| shown.operator == operator.as_str())
+        shown.filter(|shown| whose.has(&shown.operator))
     }
 
     fn submit(&self, submitted: Submitted, reply: Reply<RunId>, permit: OwnedSemaphorePermit) {
@@ -232,10 +243,14 @@ impl Driver {
     /// Reads something of a run that has ended.
     pub(super) fn read<T: Send + 'static>(
         &self,
-        operator: &OperatorName,
+        whose: Reach,
         run: RunId,
         reply: Reply<T>,
-        find: impl FnOnce(&SharedStore, &RunId, &str) -> Result<Option<Result<T, Failure>>, StoreError>
+        find: impl FnOnce(
+            &SharedStore,
+            &RunId,
+            &Reach,
+        ) -> Result<Option<Result<T, Failure>>, StoreError>
         + Send
         + 'static,
     ) {
@@ -243,9 +258,9 @@ impl Driver {
             let _ = reply.send(Err(busy()));
             return;
         };
-        let (store, operator) = (Arc::clone(&self.store), operator.to_string());
+        let store = Arc::clone(&self.store);
         tokio::task::spawn_blocking(move || {
-            let found = match find(&store, &run, &operator) {
+            let found = match find(&store, &run, &whose) {
                 Ok(Some(found)) => found,
                 Ok(None) => Err(unknown(&run)),
                 Err(error) => Err(unread(&run, &error)),
@@ -255,17 +270,17 @@ impl Driver {
         });
     }
 
-    fn cancel(&mut self, operator: &OperatorName, run: &RunId, reply: Reply<()>) {
+    fn cancel(&mut self, whose: Reach, run: &RunId, reply: Reply<()>) {
         let active = self.active.as_mut();
         let own = active.filter(|course| course.run() == run);
-        if let Some(course) = own.filter(|course| course.operator() == operator.as_str()) {
+        if let Some(course) = own.filter(|course| whose.has(course.operator())) {
             course.cancel(Some(reply));
             return self.feed(Event::Tick);
         }
-        let is_own = self.own(run, operator).is_some();
+        let is_own = self.own(run, &whose).is_some();
         let Some(submission) = is_own.then(|| self.queue.remove(run)).flatten() else {
-            return self.read(operator, run.clone(), reply, |store, run, operator| {
-                let summary = locked(store).summary(run, operator)?;
+            return self.read(whose, run.clone(), reply, |store, run, whose| {
+                let summary = locked(store).summary(run, whose)?;
                 Ok(summary.map(|summary| over(&summary)))
             });
         };
@@ -286,22 +301,19 @@ impl Driver {
         });
     }
 
-    fn list(&self, operator: &OperatorName, reply: Reply<Vec<Progress>>) {
+    fn list(&self, whose: Reach, reply: Reply<Vec<Progress>>) {
         let Some(permit) = self.permit() else {
             let _ = reply.send(Err(busy()));
             return;
         };
-        let operator = operator.to_string();
-        let own = self
-            .shown
-            .iter()
-            .filter(|(_, shown)| shown.operator == operator);
+        let own = self.shown.iter();
+        let own = own.filter(|(_, shown)| whose.has(&shown.operator));
         let live: BTreeMap<RunId, Progress> = own
             .map(|(run, shown)| (run.clone(), shown.progress.borrow().clone()))
             .collect();
         let store = Arc::clone(&self.store);
         tokio::task::spawn_blocking(move || {
-            let listed = locked(&store).list(&operator);
+            let listed = locked(&store).list(&whose);
             let listed = listed.map(|rows| {
                 rows.into_iter()
                     .filter_map(|row| state(row, &live))
@@ -413,12 +425,17 @@ fn state(row: Listed, live: &BTreeMap<RunId, Progress>) -> Option<Progress> {
     let Some(run) = row.run else {
         return RunId::new(UNREADABLE).ok().map(unreadable);
     };
-    match (live.get(&run), row.summary) {
+    let known = match (live.get(&run), row.summary) {
         (Some(progress), _) => Some(progress.clone()),
         (None, Some(summary)) => Some(summary),
         (None, None) if row.ended => Some(unreadable(run)),
         (None, None) => None,
-    }
+    };
+    let operator = row.operator;
+    known.map(|progress| Progress {
+        operator,
+        ..progress
+    })
 }
 
 fn unknown(run: &RunId) -> Failure {

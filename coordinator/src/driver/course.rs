@@ -474,7 +474,7 @@ mod tests {
         let internal = |ending: &Ending| matches!(ending, Ending::Failed(failure) if failure.code == Code::Internal);
         assert!(stepped.ended.as_ref().is_some_and(internal));
         let kept = locked(&store)
-            .result(&submission.run, "a")
+            .result(&submission.run, &crate::store::Reach::All)
             .unwrap()
             .unwrap();
         assert!(internal(&kept.ending));

@@ -9,7 +9,7 @@ use crate::store::{Store, StoreError, failed_result};
 use protocol::failure::{Code, Failure};
 use protocol::name::{OperatorName, RunId};
 use service::chain::ChainError;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -26,6 +26,8 @@ pub struct Keeping {
     pub audit: Audit,
     /// For how long results are kept; for ever where there is none.
     pub retain: Option<Duration>,
+    /// Operators who see and end what is everybody's.
+    pub administrators: BTreeSet<OperatorName>,
 }
 
 impl Driver {
@@ -35,6 +37,7 @@ impl Driver {
             mut store,
             audit,
             retain,
+            administrators,
         }: Keeping,
         warrants: Warrants,
         (heard, done): (mpsc::Sender<Heard>, mpsc::Sender<calls::Done>),
@@ -61,6 +64,7 @@ impl Driver {
             store: Arc::new(Mutex::new(store)),
             audit,
             retain,
+            administrators,
             swept: None,
             warrants,
             sites: BTreeMap::new(),
@@ -104,15 +108,16 @@ impl Driver {
 
     /// Takes away what an operator's run has left.
     pub(super) fn remove(&self, operator: &OperatorName, run: RunId, reply: Reply<()>) {
-        if self.own(&run, operator).is_some() {
+        let whose = self.reach(operator);
+        if self.own(&run, &whose).is_some() {
             let text = "the run has not ended; `job cancel` ends it";
             let _ = reply.send(Err(Failure::new(Code::Running, text)));
             return;
         }
         let act = self.act(operator, Act::Removed).on_run(run.as_str());
         let reply = self.noted(act, reply);
-        self.read(operator, run, reply, |store, run, operator| {
-            let removed = locked(store).remove(run, operator)?;
+        self.read(whose, run, reply, |store, run, whose| {
+            let removed = locked(store).remove(run, whose)?;
             Ok(removed.map(|is_gone| match is_gone {
                 true => Ok(()),
                 false => Err(is_card(run)),

@@ -2,6 +2,7 @@
 
 use super::calls::busy;
 use super::{Driver, Shown, locked};
+use crate::store::Reach;
 use protocol::failure::{Code, Failure};
 use protocol::name::{OperatorName, RunId, SiteName};
 use protocol::progress::{Course, Progress};
@@ -91,16 +92,17 @@ impl Rounds {
 
 impl Driver {
     pub(super) fn look(&self, Look { operator, at }: Look) {
+        let whose = self.reach(&operator);
         // Whoever looked may have gone.
         match at {
             Sight::Rounds(run, reply) => {
                 let rounds = |shown: &Shown| shown.rounds.clone();
-                let own = self.own(&run, &operator);
+                let own = self.own(&run, &whose);
                 let _ = reply.send(Ok(own.map(rounds).unwrap_or_default()));
             }
-            Sight::Study(name, reply) => self.look_at_study(&operator, &name, reply),
+            Sight::Study(name, reply) => self.look_at_study(whose, &name, reply),
             Sight::Hospitals(reply) => {
-                let own = self.studies.hospitals_of(&operator);
+                let own = self.studies.hospitals_of(&whose);
                 let known = own.into_iter().filter_map(|site| {
                     let presence = self.presence.get(&site)?.clone();
                     Some((site, presence))
@@ -110,8 +112,8 @@ impl Driver {
         }
     }
 
-    fn look_at_study(&self, operator: &OperatorName, name: &StudyName, reply: Reply<OwnStudy>) {
-        let Some(study) = self.studies.own(operator, name).cloned() else {
+    fn look_at_study(&self, whose: Reach, name: &StudyName, reply: Reply<OwnStudy>) {
+        let Some(study) = self.studies.own(&whose, name).cloned() else {
             let text = "no study of this name names you";
             let _ = reply.send(Err(Failure::new(Code::Study, text)));
             return;
@@ -120,9 +122,9 @@ impl Driver {
             let _ = reply.send(Err(busy()));
             return;
         };
-        let (store, operator) = (Arc::clone(&self.store), operator.to_string());
+        let store = Arc::clone(&self.store);
         tokio::task::spawn_blocking(move || {
-            let runs = locked(&store).runs_of(&study, &operator);
+            let runs = locked(&store).runs_of(&study, &whose);
             let found = runs.map(|runs| OwnStudy { study, runs });
             let _ = reply.send(found.map_err(|error| {
                 tracing::error!(%error, "the runs of a study cannot be listed");

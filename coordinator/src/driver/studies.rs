@@ -2,12 +2,12 @@
 
 use super::calls::Done;
 use super::{Driver, SharedStore, Shown, locked};
-use crate::store::{KeptStudy, StoreError};
+use crate::store::{KeptStudy, Reach, StoreError};
 use protocol::failure::{Code, Failure};
 use protocol::job::Job;
 use protocol::limits::CLOSED_STUDIES_MAX;
 use protocol::message::{ToSite, Waiting, Warrant};
-use protocol::name::{OperatorName, RunId, SiteName};
+use protocol::name::{RunId, SiteName};
 use protocol::opening::Opening;
 use protocol::run::Event;
 use protocol::study::{HospitalState, SignedApproval, Standing, Study, StudyName, StudyState};
@@ -56,15 +56,15 @@ impl Studies {
         waiting.map(|one| one.study.text.clone()).collect()
     }
 
-    /// A study that names the operator.
-    pub(super) fn own(&self, operator: &OperatorName, name: &StudyName) -> Option<&Study> {
-        let known = self.0.get(name).filter(|one| one.is_of(operator));
+    /// A study of these.
+    pub(super) fn own(&self, whose: &Reach, name: &StudyName) -> Option<&Study> {
+        let known = self.0.get(name).filter(|one| one.is_of(whose));
         known.map(|one| &one.study)
     }
 
-    /// The hospitals of the studies that name the operator.
-    pub(super) fn hospitals_of(&self, operator: &OperatorName) -> BTreeSet<SiteName> {
-        let own = self.0.values().filter(|one| one.is_of(operator));
+    /// The hospitals of these studies.
+    pub(super) fn hospitals_of(&self, whose: &Reach) -> BTreeSet<SiteName> {
+        let own = self.0.values().filter(|one| one.is_of(whose));
         own.flat_map(|one| one.study.roster()).collect()
     }
 
@@ -121,9 +121,9 @@ impl KeptStudy {
         names.filter(|name| !self.approvals.contains_key(*name))
     }
 
-    fn is_of(&self, operator: &OperatorName) -> bool {
+    fn is_of(&self, whose: &Reach) -> bool {
         let mut operators = self.study.operators.iter();
-        operators.any(|one| one.name == *operator)
+        operators.any(|one| whose.has(one.name.as_str()))
     }
 }
 
@@ -209,9 +209,9 @@ impl Driver {
         known.approvals.insert(site, approved);
     }
 
-    /// The studies that name the operator, the newest first.
-    pub(super) fn list_studies(&self, operator: &OperatorName) -> Vec<StudyState> {
-        let own = self.studies.0.values().filter(|one| one.is_of(operator));
+    /// These studies, the newest first.
+    pub(super) fn list_studies(&self, whose: &Reach) -> Vec<StudyState> {
+        let own = self.studies.0.values().filter(|one| one.is_of(whose));
         let mut states: Vec<StudyState> = own.map(|one| self.state(one)).collect();
         states.sort_by_key(|one| std::cmp::Reverse(one.proposed));
         states
@@ -260,14 +260,9 @@ impl Driver {
     }
 
     /// Ends a study: no job of it is taken any more, and its runs end, also those that wait.
-    pub(super) fn close_study(
-        &mut self,
-        operator: &OperatorName,
-        name: &StudyName,
-        reply: Reply<()>,
-    ) {
+    pub(super) fn close_study(&mut self, whose: &Reach, name: &StudyName, reply: Reply<()>) {
         let own = self.studies.0.get_mut(name);
-        let Some(own) = own.filter(|one| one.is_of(operator)) else {
+        let Some(own) = own.filter(|one| one.is_of(whose)) else {
             let text = format!(
                 "found no study {:?}; `study list` shows yours",
                 name.as_str()

@@ -95,6 +95,7 @@ async fn runs_that_cannot_be_gone_on_with_fail_with_a_reason_and_the_next_begins
         store,
         audit: Audit::none(),
         retain: None,
+        administrators: BTreeSet::new(),
     };
     let driving = tokio::spawn(drive(
         keeping,

@@ -58,6 +58,7 @@ pub fn ended_progress(result: &RunResult) -> Progress {
         run: result.run.clone(),
         method: method.unwrap_or_default(),
         job: job.map(|job| job.name).unwrap_or_default(),
+        operator: None,
         times: result.times,
         ahead: None,
         phase: "ended".to_owned(),

@@ -1,6 +1,6 @@
 //! Studies, as the store keeps them: their texts, what hospitals have approved, and how they opened.
 
-use super::{Store, StoreError};
+use super::{Reach, Store, StoreError};
 use protocol::name::{RunId, SiteName};
 use protocol::opening::Opening;
 use protocol::study::{SignedApproval, Study, StudyName};
@@ -28,16 +28,17 @@ pub struct KeptStudy {
 const COLUMNS: &str = "SELECT text, run, proposed, closed, opening FROM studies";
 
 impl Store {
-    /// The runs of a study that this operator submitted.
+    /// The runs of a study that this operator, or anybody, submitted.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub fn runs_of(&self, study: &Study, operator: &str) -> Result<BTreeSet<RunId>, StoreError> {
-        let sql = "SELECT id FROM runs WHERE operator = ?1 AND substr(job, -length(?2)) = ?2";
+    pub fn runs_of(&self, study: &Study, whose: &Reach) -> Result<BTreeSet<RunId>, StoreError> {
+        let sql = "SELECT id FROM runs
+             WHERE (?1 IS NULL OR operator = ?1) AND substr(job, -length(?2)) = ?2";
         // A job travels with the study's text behind its own.
         let end = study.join("");
         let mut statement = self.connection.prepare_cached(sql)?;
-        let ids = statement.query_map([operator, &end], |row| row.get::<_, String>(0))?;
+        let ids = statement.query_map(params![whose.only(), end], |row| row.get::<_, String>(0))?;
         let ids = ids.collect::<Result<Vec<_>, _>>()?;
         Ok(ids.iter().filter_map(|id| RunId::new(id).ok()).collect())
     }

@@ -31,6 +31,10 @@ impl Home {
     }
 }
 
+fn own(operator: &str) -> Reach {
+    Reach::Own(OperatorName::new(operator).unwrap())
+}
+
 fn submission(run: &str, operator: &str, at: u64) -> Submission {
     Submission {
         run: RunId::new(run).unwrap(),
@@ -88,15 +92,18 @@ fn a_list_shows_the_runs_of_one_operator_the_newest_first() {
         store.submit(&submission(run, operator, at)).unwrap();
     }
     store.end(converged("a1"), Timestamp(99)).unwrap();
-    let listed = store.list("a").unwrap();
+    let listed = store.list(&own("a")).unwrap();
     assert_eq!(names(&listed), ["a2", "a1"]);
     assert_eq!((listed[0].ended, listed[1].ended), (false, true));
     let summary = listed[1].summary.as_ref().unwrap();
     assert_eq!((summary.course.round, summary.course.objective), (1, None));
-    assert_eq!(store.result(&RunId::new("a1").unwrap(), "b").unwrap(), None);
+    assert_eq!(
+        store.result(&RunId::new("a1").unwrap(), &own("b")).unwrap(),
+        None
+    );
     assert!(
         store
-            .result(&RunId::new("a1").unwrap(), "a")
+            .result(&RunId::new("a1").unwrap(), &own("a"))
             .unwrap()
             .is_some()
     );
@@ -116,7 +123,7 @@ fn a_result_that_cannot_be_read_back_is_kept_as_a_failure() {
     let ending = store.end(result, Timestamp(99)).unwrap();
     assert!(matches!(&ending, Ending::Failed(failure) if failure.code == Code::Result));
     let kept = store
-        .result(&RunId::new("a1").unwrap(), "a")
+        .result(&RunId::new("a1").unwrap(), &own("a"))
         .unwrap()
         .unwrap();
     assert_eq!(kept.ending, ending);
@@ -131,11 +138,15 @@ fn a_spoilt_row_is_listed_as_such_and_hides_no_other() {
         store.end(converged(run), Timestamp(99)).unwrap();
     }
     home.spoil("UPDATE ended SET summary = x'ff00' WHERE run = 'a2'; UPDATE runs SET id = 'A 3' WHERE id = 'a3'");
-    let listed = store.list("a").unwrap();
+    let listed = store.list(&own("a")).unwrap();
     assert_eq!(names(&listed), ["-", "a2", "a1"]);
     let read: Vec<bool> = listed.iter().map(|one| one.summary.is_some()).collect();
     assert_eq!(read, [false, false, true]);
-    assert!(store.summary(&RunId::new("a2").unwrap(), "a").is_err());
+    assert!(
+        store
+            .summary(&RunId::new("a2").unwrap(), &own("a"))
+            .is_err()
+    );
 }
 
 #[test]
@@ -196,10 +207,10 @@ fn the_oldest_results_of_an_operator_are_dropped_and_nobody_elses() {
         store.submit(&submission(&run, "a", number as u64)).unwrap();
         store.end(converged(&run), Timestamp(99)).unwrap();
     }
-    let listed = names(&store.list("a").unwrap());
+    let listed = names(&store.list(&own("a")).unwrap());
     assert_eq!(listed.len(), RESULTS_PER_OPERATOR_MAX);
     assert_eq!(listed.last().map(String::as_str), Some("a003"));
-    assert_eq!(names(&store.list("b").unwrap()), ["b1"]);
+    assert_eq!(names(&store.list(&own("b")).unwrap()), ["b1"]);
     assert_eq!(
         store.known(&RunId::new("a000").unwrap(), JOB, 7).unwrap(),
         Known::New
@@ -219,7 +230,7 @@ fn a_store_of_the_first_version_is_brought_up_to_date_with_its_unreadable_result
         schema::FIRST
     ));
     let store = home.store();
-    let listed = store.list("a").unwrap();
+    let listed = store.list(&own("a")).unwrap();
     assert_eq!(names(&listed), ["open", "bad", "good"]);
     let state: Vec<(bool, bool)> = listed
         .iter()
@@ -250,7 +261,7 @@ fn results_older_than_they_are_kept_go_and_cards_of_studies_stay() {
     assert_eq!(store.drop_ended(Timestamp(6_000), keep).unwrap(), 0);
     assert_eq!(store.drop_ended(Timestamp(6_001), keep).unwrap(), 1);
     assert_eq!(store.drop_ended(Timestamp(6_001), keep).unwrap(), 0);
-    let mut left = names(&store.list("a").unwrap());
+    let mut left = names(&store.list(&own("a")).unwrap());
     left.sort();
     assert_eq!(left, ["card", "going", "new"]);
 }
@@ -267,10 +278,10 @@ fn a_run_is_removed_by_its_operator_once_it_has_ended_unless_it_opened_a_study()
     }
     home.spoil("INSERT INTO studies VALUES ('s', '', 'card', 1, 0, NULL)");
     let run = |name: &str| RunId::new(name).unwrap();
-    assert_eq!(store.remove(&run("done"), "b").unwrap(), None);
-    assert_eq!(store.remove(&run("going"), "a").unwrap(), None);
-    assert_eq!(store.remove(&run("card"), "a").unwrap(), Some(false));
-    assert_eq!(store.remove(&run("done"), "a").unwrap(), Some(true));
-    assert_eq!(store.remove(&run("done"), "a").unwrap(), None);
-    assert!(store.result(&run("card"), "a").unwrap().is_some());
+    assert_eq!(store.remove(&run("done"), &own("b")).unwrap(), None);
+    assert_eq!(store.remove(&run("going"), &own("a")).unwrap(), None);
+    assert_eq!(store.remove(&run("card"), &own("a")).unwrap(), Some(false));
+    assert_eq!(store.remove(&run("done"), &own("a")).unwrap(), Some(true));
+    assert_eq!(store.remove(&run("done"), &own("a")).unwrap(), None);
+    assert!(store.result(&run("card"), &own("a")).unwrap().is_some());
 }

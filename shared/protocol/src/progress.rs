@@ -2,7 +2,7 @@
 
 pub use crate::exchange::Course;
 use crate::failure::Failure;
-use crate::name::RunId;
+use crate::name::{OperatorName, RunId};
 use crate::time::Timestamp;
 
 /// Where a run stands.
@@ -14,6 +14,8 @@ pub struct Progress {
     pub job: String,
     /// The job's method, by its name in a job; empty where it is not known.
     pub method: String,
+    /// Who submitted it, where a list says so.
+    pub operator: Option<OperatorName>,
     /// When it was submitted, began and ended.
     pub times: Times,
     /// Of a run in the queue: how many come before it.

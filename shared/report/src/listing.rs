@@ -1,6 +1,7 @@
 //! An operator's runs, as a table for people and as JSON for machines.
 
 use crate::words::{duration, minute, moment};
+use protocol::name::OperatorName;
 use protocol::progress::{Ending, Progress};
 use serde::Serialize;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use std::time::Duration;
 /// Between two columns.
 const GAP: &str = "  ";
 
-/// The runs as a table, with its heading.
+/// The runs as a table, with its heading; where they are of several operators, also whose each is.
 #[must_use]
 pub fn runs_table(runs: &[Progress]) -> String {
     let heading = [
@@ -24,6 +25,38 @@ pub fn runs_table(runs: &[Progress]) -> String {
     ];
     let mut rows = vec![heading.map(str::to_owned)];
     rows.extend(runs.iter().map(row));
+    let operator = |run: &Progress| run.operator.as_ref().map(OperatorName::to_string);
+    let operators: Vec<Option<String>> = runs.iter().map(operator).collect();
+    if operators.windows(2).all(|pair| pair[0] == pair[1]) {
+        return aligned(&rows);
+    }
+    let operators = operators
+        .into_iter()
+        .map(|name| name.unwrap_or("-".to_owned()));
+    let operators = std::iter::once("OPERATOR".to_owned()).chain(operators);
+    let rows: Vec<[String; 10]> = operators
+        .zip(rows)
+        .map(
+            |(
+                name,
+                [
+                    run,
+                    job,
+                    method,
+                    submitted,
+                    lasted,
+                    status,
+                    sites,
+                    round,
+                    notes,
+                ],
+            )| {
+                [
+                    run, name, job, method, submitted, lasted, status, sites, round, notes,
+                ]
+            },
+        )
+        .collect();
     aligned(&rows)
 }
 
@@ -111,6 +144,8 @@ struct Entry<'r> {
     run: &'r str,
     job: &'r str,
     method: &'r str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operator: Option<&'r str>,
     status: &'r str,
     phase: &'r str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -192,6 +227,7 @@ fn entry(run: &Progress) -> Entry<'_> {
         run: run.run.as_str(),
         job: &run.job,
         method: &run.method,
+        operator: run.operator.as_ref().map(OperatorName::as_str),
         status: word(run),
         phase: &run.phase,
         error: match &run.ending {
@@ -230,6 +266,7 @@ mod tests {
             run: RunId::new("a1b2").unwrap(),
             job: "heart".to_owned(),
             method: "unpsl".to_owned(),
+            operator: None,
             times: Times {
                 submitted: Some(Timestamp(1_700_000_000_000)),
                 began: Some(Timestamp(1_700_000_001_000)),
@@ -250,6 +287,26 @@ mod tests {
             notes: u32::from(ending.is_some()),
             ending,
         }
+    }
+
+    #[test]
+    fn whose_a_run_is_stands_in_a_table_of_several_operators_alone() {
+        let of = |operator: &str| Progress {
+            operator: OperatorName::new(operator).ok(),
+            ..run("ended", Some(Ending::Converged), None)
+        };
+        assert!(!runs_table(&[of("north"), of("north")]).contains("north"));
+        let table = runs_table(&[of("north"), of("south")]);
+        let names: Vec<&str> = table
+            .lines()
+            .filter_map(|line| line.split_whitespace().nth(1))
+            .collect();
+        assert_eq!(names, ["OPERATOR", "north", "south"]);
+        assert!(
+            runs_json(&[of("north")])
+                .unwrap()
+                .contains("\"operator\": \"north\"")
+        );
     }
 
     #[test]

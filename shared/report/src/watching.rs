@@ -174,6 +174,7 @@ mod tests {
             run: RunId::new("a1").unwrap(),
             job: "heart".to_owned(),
             method: "unpsl".to_owned(),
+            operator: None,
             times: Times::default(),
             ahead: None,
             phase: "rounds".to_owned(),

@@ -9,7 +9,7 @@ use privacy::Covered;
 use privacy::sums::Words;
 use protocol::failure::{Code, Failure};
 use protocol::message::{Answer, Closed, ToSite, Waiting};
-use protocol::name::SiteName;
+use protocol::name::{OperatorName, SiteName};
 use protocol::progress::{Course, Ending, Progress, Times};
 use protocol::run::Record;
 use protocol::study::{Approval, HospitalState, Standing, StudyName, StudyState};
@@ -123,6 +123,7 @@ async fn an_operator_submits_watches_and_is_told_why_not() {
         run: run(),
         job: "heart-disease".to_owned(),
         method: "unpsl".to_owned(),
+        operator: Some(OperatorName::new("lab").unwrap()),
         times: Times::default(),
         ahead: None,
         phase: "rounds".to_owned(),

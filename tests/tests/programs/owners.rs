@@ -3,7 +3,7 @@
 use crate::hindered::{metric, open};
 use crate::studies::{at_site, study};
 use kindred_tests::deployment::{Deployment, WAITS};
-use kindred_tests::exit::JOURNAL;
+use kindred_tests::exit::{JOURNAL, USAGE};
 use kindred_tests::programs::{PATIENCE, Ran, coordinator, until};
 use serde_json::Value;
 use std::fs::{self, File};
@@ -44,6 +44,52 @@ fn age(folder: &Path, days: u64) {
                 .unwrap(),
         }
     }
+}
+
+#[test]
+fn an_administrator_sees_and_ends_what_is_everybodys_and_submits_nothing() {
+    let mut deployment = open();
+    deployment.admit_rival();
+    let run = deployment.submit(QUICK, &["--token", "one"]);
+    metric(&deployment, &run);
+    deployment.desert();
+    let waiting = deployment.submit(QUICK, &["--token", "two"]);
+    let by_rival = |deployment: &Deployment, words: &[&str]| deployment.job_by_rival(words);
+    let listed = |deployment: &Deployment| {
+        let listed = by_rival(deployment, &["list", "--json"]).must_succeed();
+        let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+        let operator = |one: &Value| one["operator"].as_str().unwrap().to_owned();
+        let runs = listed.as_array().unwrap().iter();
+        runs.map(operator).collect::<Vec<_>>()
+    };
+    assert!(listed(&deployment).is_empty());
+    by_rival(&deployment, &["cancel", waiting.as_str()]).must_fail(USAGE, &["KDR-RUN"]);
+
+    deployment.kill_coordinator();
+    let config = fs::read_to_string(deployment.home.join("coordinator.toml")).unwrap();
+    let named = |name: &str| format!("administrators = [{name:?}]\n{config}");
+    deployment.home.write("coordinator.toml", &named("No Name"));
+    let serve = ["serve", "--config", "coordinator.toml"];
+    let refused = deployment.home.run(&coordinator(), &serve);
+    refused.must_fail(USAGE, &["administrators", "names of operators"]);
+    deployment.home.write("coordinator.toml", &named("rival"));
+    deployment.start_coordinator();
+    assert_eq!(listed(&deployment), ["researcher"; 3]);
+    by_rival(&deployment, &["show", run.as_str()]).must_succeed();
+    by_rival(&deployment, &["cancel", waiting.as_str()]).must_succeed();
+    by_rival(&deployment, &["remove", run.as_str()]).must_succeed();
+    by_rival(&deployment, &["submit", "job.toml", "--token", "three"])
+        .must_fail(USAGE, &["KDR-STUDY", "one of the operators of the study"]);
+    let close = ["study", "close", "demo", "--config", "rival.toml"];
+    let closed = deployment.home.run(&coordinator(), &close);
+    closed.must_succeed();
+    let did: Vec<(String, String)> = acts(&deployment, &[])
+        .into_iter()
+        .skip(4)
+        .map(|one| (one.0, one.1))
+        .collect();
+    let by_rival = |did: &str| ("rival".to_owned(), did.to_owned());
+    assert_eq!(did, ["cancelled", "removed", "closed"].map(by_rival));
 }
 
 #[test]

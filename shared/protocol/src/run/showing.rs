@@ -24,6 +24,7 @@ impl Run {
             run: self.id.clone(),
             job: self.job.name.clone(),
             method: self.job.method.name().to_owned(),
+            operator: None,
             times: self.times(),
             ahead: None,
             phase: self.phase(),

@@ -6,6 +6,7 @@ use crate::encoding::values::{
 use crate::error::WireError;
 use crate::generated as pb;
 use crate::message::failure::{failure, failure_to_proto};
+use crate::message::result::operator;
 use protocol::limits::SITES_MAX;
 use protocol::progress::{Course, Ending, Progress, Times};
 use protocol::time::Timestamp;
@@ -15,6 +16,7 @@ pub(crate) fn progress_to_proto(progress: Progress) -> pb::Progress {
         run: progress.run.as_str().to_owned(),
         job: shortened(progress.job),
         method: progress.method,
+        operator: progress.operator.map(|name| name.to_string()),
         times: Some(times_to_proto(progress.times)),
         ahead: progress.ahead,
         phase: shortened(progress.phase),
@@ -36,6 +38,7 @@ pub(crate) fn progress(progress: pb::Progress) -> Result<Progress, WireError> {
         run: run_id(&progress.run)?,
         job: sentence("a job's name", progress.job)?,
         method: label("a method", progress.method)?,
+        operator: progress.operator.as_deref().map(operator).transpose()?,
         times: progress.times.map(times).unwrap_or_default(),
         ahead: progress.ahead,
         phase: paragraph("a phase", progress.phase)?,

@@ -133,7 +133,7 @@ impl Travels for PooledFigures {
     }
 }
 
-fn operator(name: &str) -> Result<OperatorName, WireError> {
+pub(crate) fn operator(name: &str) -> Result<OperatorName, WireError> {
     OperatorName::new(name).map_err(|source| WireError::Name {
         field: "the operator",
         source,

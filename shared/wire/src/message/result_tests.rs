@@ -24,6 +24,7 @@ fn progress_is_what_googles_protobuf_writes_and_reads_back_from_it() {
         run: run(),
         job: "heart-disease".to_owned(),
         method: "unpsl".to_owned(),
+        operator: None,
         times: Times {
             ended: None,
             ..times()
