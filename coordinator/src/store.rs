@@ -4,11 +4,13 @@
 
 mod journals;
 mod kept;
+mod reach;
 mod schema;
 mod studies;
 
 use kept::readable;
 pub use kept::{UNREADABLE, copy_store, ended_progress, failed_result, unreadable};
+pub use reach::Reach;
 pub use studies::KeptStudy;
 
 use protocol::job::Job;
@@ -21,10 +23,9 @@ use protocol::run::Record;
 use protocol::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use service::chain::ChainError;
-use std::fs::OpenOptions;
 use std::io;
 use std::path::{Path, PathBuf};
-use wire::{WireError, private};
+use wire::WireError;
 
 /// The store of one coordinator.
 pub struct Store {
@@ -61,31 +62,6 @@ pub struct Unfinished {
     pub seed: u64,
     /// The run, where its job can be read.
     pub submission: Result<Submission, String>,
-}
-
-/// Whose runs and studies somebody sees and ends.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reach {
-    /// An operator's own.
-    Own(OperatorName),
-    /// Everybody's.
-    All,
-}
-
-impl Reach {
-    /// Whether what is an operator's is in it.
-    #[must_use]
-    pub fn has(&self, operator: &str) -> bool {
-        self.only().is_none_or(|own| own == operator)
-    }
-
-    /// The one operator; none where it is all.
-    fn only(&self) -> Option<&str> {
-        match self {
-            Self::Own(operator) => Some(operator.as_str()),
-            Self::All => None,
-        }
-    }
 }
 
 /// A run as a list shows it.
@@ -138,22 +114,13 @@ pub enum StoreError {
     Name(#[from] NameError),
 }
 
-/// Makes a store's file, or closes it to others. SQLite's own files next to it get its mode.
-fn close(path: &Path) -> Result<(), StoreError> {
-    let file = private::open(path, OpenOptions::new().append(true).create(true));
-    file.map(drop).map_err(|source| StoreError::File {
-        path: path.to_owned(),
-        source,
-    })
-}
-
 impl Store {
     /// Opens or makes the store at `path`. What is deleted in it is overwritten.
     ///
     /// # Errors
     /// [`StoreError`].
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        close(path)?;
+        kept::close(path)?;
         let mut connection = Connection::open(path)?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "FULL")?;

@@ -9,8 +9,10 @@ use protocol::progress::{Ending, Progress, Times};
 use protocol::result::{PooledFigures, RunResult};
 use protocol::time::Timestamp;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction};
+use std::fs::OpenOptions;
 use std::path::Path;
 use std::time::Duration;
+use wire::private;
 
 /// The phase of a run that the store holds and that cannot be read.
 pub const UNREADABLE: &str = "unreadable";
@@ -104,6 +106,15 @@ impl Store {
     }
 }
 
+/// Makes a store's file, or closes it to others. SQLite's own files next to it get its mode.
+pub(super) fn close(path: &Path) -> Result<(), StoreError> {
+    let file = private::open(path, OpenOptions::new().append(true).create(true));
+    file.map(drop).map_err(|source| StoreError::File {
+        path: path.to_owned(),
+        source,
+    })
+}
+
 /// Copies the store at `from`, also while a coordinator writes it, to a file that is not there yet.
 ///
 /// # Errors
@@ -111,7 +122,7 @@ impl Store {
 pub fn copy_store(from: &Path, to: &Path) -> Result<(), StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(from, flags)?;
-    super::close(to)?;
+    close(to)?;
     let to = to.display().to_string();
     connection.execute("VACUUM INTO ?1", [to])?;
     Ok(())

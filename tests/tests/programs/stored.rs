@@ -1,5 +1,6 @@
 //! Promise: what an earlier release has stored is read by this one, and goes on: a coordinator's database, hospitals' folders, and
-//! backups of both.
+//! backups of both. `tests/reference/stored` has an archive of each release. Before the next one, store its own:
+//! `cargo test --package kindred-tests --test programs -- --ignored this_release_stores_a_federation`.
 
 use crate::hindered::{METRIC, SEED, metric, open};
 use crate::studies::at_site;
