@@ -16,7 +16,9 @@ pub use cases::{
 };
 pub use enrolment::{Enrol, Site, SiteInit, Table};
 pub use predict::{KernelOption, LearnerOption, Predict};
-pub use study::{Study, StudyApprove, StudyAudit, StudyBudget, StudyConsent, StudyFile, StudyOf};
+pub use study::{
+    Study, StudyApprove, StudyAudit, StudyBudget, StudyConsent, StudyDraft, StudyFile, StudyOf,
+};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use service::cli::{Completions, Configured, ManPages, Speech};
@@ -131,7 +133,7 @@ pub enum Command {
     /// List and verify what people did in the pages
     #[command(subcommand)]
     Audit(Audit),
-    /// Write synthetic patients of several sites, to try Kindred without data
+    /// Write synthetic patients of several sites, to try Kindred without data: mixed_* repeat other columns, irrelevant_* carry nothing
     #[command(
         after_help = "Example:\n  kindred-site-agent synthesise --sites north=260,south=180 --seed 1 --out hospitals"
     )]

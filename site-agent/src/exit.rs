@@ -3,12 +3,14 @@
 use crate::books::chain::{ChainError, HeadError};
 use crate::cases::CasesError;
 use crate::config::ConfigError;
+use crate::draft::StudyDraftError;
 use crate::enrolment::EnrolmentError;
 use crate::init::InitError;
 use crate::pages::PagesError;
 use crate::run::audit::AuditError;
 use crate::run::driver::AgentError;
 use crate::run::local::LocalError;
+use crate::source::DraftError;
 use crate::studies::StudyError;
 use crate::synthesise::SynthesiseError;
 use protocol::name::NameError;
@@ -150,6 +152,16 @@ impl Exits for InitError {
             Self::Table(_) => Exit::Data,
             Self::Study(_) | Self::Written { .. } => Exit::Usage,
             Self::File { .. } => Exit::Failed,
+        }
+    }
+}
+
+impl Exits for StudyDraftError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Draft(DraftError::Table(_)) => Exit::Data,
+            Self::Draft(DraftError::Asked(_)) | Self::Config(_) | Self::Exists(_) => Exit::Usage,
+            Self::Write { .. } => Exit::Failed,
         }
     }
 }

@@ -6,6 +6,7 @@ pub mod cases;
 pub mod cli;
 pub mod config;
 pub mod doctor;
+pub mod draft;
 pub mod enrolment;
 pub mod exit;
 pub mod explain;

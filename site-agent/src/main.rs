@@ -28,7 +28,9 @@ use site_agent::run::{answers, audit};
 use site_agent::run::{driver, listed, local, retention};
 use site_agent::source::{Checked, DataCheck, Dictionary};
 use site_agent::studies::{Listing, Review};
-use site_agent::{backup, cases, cli, doctor, enrolment, init, pages, source, studies, synthesise};
+use site_agent::{
+    backup, cases, cli, doctor, draft, enrolment, init, pages, source, studies, synthesise,
+};
 use std::fmt::{self, Display};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -270,6 +272,11 @@ fn review(arguments: &StudyFile) -> Result<Exit, Ended> {
     let mut known = known.iter();
     let review = Review {
         study: &study,
+        Study::Draft(arguments) => {
+            let drafted = draft::draft(arguments, driver::now())?;
+            remark(drafted.remark());
+            show(&drafted, arguments.json)
+        }
         config: &config,
         approved: known.find(|one| one.signed.approval.digest == digest),
     };

@@ -10,6 +10,10 @@ use parquet::data_type::{
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::parser::parse_message_type;
+use protocol::job::Job;
+use protocol::time::Timestamp;
+use site_agent::cli::StudyDraft;
+use site_agent::source::{check, propose};
 use sources::{JOB, bits, categorical, config, job, numbers, read};
 use std::path::Path;
 use std::sync::Arc;
@@ -234,4 +238,81 @@ fn rows_stand_for_patients_where_none_are_named_whatever_a_job_reads() {
     let changed = identifiers(changed, &["age"]);
     assert_eq!(&changed[..2], &first[..2]);
     assert_ne!(changed[2], first[2]);
+}
+
+#[test]
+fn a_parquet_table_is_drafted_and_mapped_as_a_csv_file_of_the_same_patients() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = || 0..60_i32;
+    let born = |row: i32| -3594 - row;
+    let sex = ["M", "F"];
+    let columns: Vec<Column> = vec![
+        (
+            "int64 id",
+            Values::Int64(rows().map(|row| Some(row.into())).collect()),
+        ),
+        (
+            "double chol_mg_dl",
+            Values::Double(
+                rows()
+                    .map(|row| (row > 3).then(|| 150.5 + f64::from(row)))
+                    .collect(),
+            ),
+        ),
+        (
+            "binary sex (STRING)",
+            Values::Text(rows().map(|row| Some(sex[row as usize % 2])).collect()),
+        ),
+        (
+            "int32 born (DATE)",
+            Values::Int32(rows().map(|row| Some(born(row))).collect()),
+        ),
+        (
+            "boolean smoker",
+            Values::Boolean(rows().map(|row| Some(row % 3 == 0)).collect()),
+        ),
+        (LIST, Values::Lists(vec![3; 60], vec![1; 60])),
+    ];
+    write(folder.path(), &columns);
+    let mut table = "id,chol_mg_dl,sex,born,smoker\n".to_owned();
+    for row in rows() {
+        let chol = (row > 3).then(|| (150.5 + f64::from(row)).to_string());
+        let day = time::Date::from_julian_day(2_440_588 + born(row)).unwrap();
+        let (chol, smoker) = (chol.unwrap_or_default(), row % 3 == 0);
+        table += &format!("{row},{chol},{},{day},{smoker}\n", sex[row as usize % 2]);
+    }
+    std::fs::write(folder.path().join("patients.csv"), table).unwrap();
+    let drafted = |name: &str| {
+        let asked = StudyDraft {
+            from: folder.path().join(name),
+            outcome: vec!["smoker".to_owned()],
+            categorical: Vec::new(),
+            out: Some(folder.path().join("heart.toml")),
+            force: true,
+            json: false,
+        };
+        site_agent::draft::draft(&asked, Timestamp(0)).unwrap();
+        std::fs::read_to_string(asked.out.unwrap()).unwrap()
+    };
+    let (of_csv, of_parquet) = (drafted("patients.csv"), drafted("patients.parquet"));
+    assert_eq!(
+        of_parquet,
+        of_csv + "#   \"visits\": values of the type List\n"
+    );
+    assert!(of_parquet.contains("positive = [\"true\"]"), "{of_parquet}");
+
+    let study = wire::jobs::draft(&folder.path().join("heart.toml")).unwrap();
+    let path = folder.path().join("patients.parquet");
+    let proposal = propose(&path, &study, 10, false, &mut |_| None).unwrap();
+    assert_eq!(proposal.open().count(), 0, "{proposal}");
+    let (source, columns) = proposal
+        .to_string()
+        .split_once("\n\n")
+        .map(|(one, two)| (one.to_owned(), two.to_owned()))
+        .unwrap();
+    let source = source.strip_prefix("[source]\n").unwrap();
+    let config = config(folder.path(), source, &columns);
+    let job = Job::parse(&study.card()).unwrap();
+    let check = check(&config, &job, 10);
+    assert!(check.fits(), "{check}");
 }

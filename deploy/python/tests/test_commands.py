@@ -198,6 +198,8 @@ def test_parties(tmp_path, monkeypatch, home):
             time.sleep(0.01)
         study = Path(home / "study.toml")
         frame = kindred.synthesise(tmp_path / "data")["north"]
+        words = "study draft --from data/north.csv --outcome class --out text.toml"
+        assert run(programs.SITE_AGENT, "study-proposal", words)["outcomes"][0]["name"] == "class"
         outcome = {"column": "class", "kind": "binary", "positive": ["positive"]}
         kindred.Study.draft(
             frame,
@@ -219,6 +221,8 @@ def test_parties(tmp_path, monkeypatch, home):
         assert plain["proposal"] is None
         proposed = f"site init {study} --data data/south.csv"
         assert run(programs.SITE_AGENT, "proposal", proposed, "south/site.toml")["problems"] is None
+        declared = run(programs.SITE_AGENT, "study-proposal", "study draft --from south/site.toml")
+        assert all("review" in one["reason"] for one in declared["excluded"])
         invited = run(
             programs.COORDINATOR, "token", "certificates invite --operator two", "all/coordinator.toml"
         )

@@ -22,7 +22,7 @@ pub struct Enrol {
     /// The way out.
     #[command(flatten)]
     pub proxy: ProxyArguments,
-    /// CSV file of patients: propose source and columns at once, as `site init` does
+    /// CSV or Parquet file of patients: propose source and columns at once, as `site init` does
     #[arg(long, value_name = "FILE", requires = "study")]
     pub data: Option<PathBuf>,
     /// Confirm that numbers are in the study's units where no column says so
@@ -48,7 +48,7 @@ impl Enrol {
 /// `site`.
 #[derive(Debug, Subcommand)]
 pub enum Site {
-    /// Look at a CSV file of patients, and propose its source and columns with the reason of each mapping
+    /// Look at a CSV or Parquet file of patients, and propose its source and columns with the reason of each mapping
     #[command(
         after_help = "Example:\n  kindred-site-agent site init heart.toml --data patients.csv --config site.toml"
     )]
@@ -72,7 +72,7 @@ pub struct SiteInit {
 /// A table of patients, and the study to which it is to fit.
 #[derive(Debug, Args)]
 pub struct Table {
-    /// CSV file of patients, also .gz
+    /// CSV (also .gz) or Parquet file of patients
     #[arg(long, value_name = "FILE")]
     pub data: PathBuf,
     /// The study's text, with its parties' fingerprints or without

@@ -7,6 +7,11 @@ use std::path::PathBuf;
 /// `study`.
 #[derive(Debug, Subcommand)]
 pub enum Study {
+    /// Propose a study's text from a table, or from what site.toml declares; no value of a patient is in it
+    #[command(
+        after_help = "Examples:\n  kindred-site-agent study draft --from patients.csv --outcome disease --out heart.toml\n  kindred-site-agent study draft --from site.toml"
+    )]
+    Draft(StudyDraft),
     /// Print all that a study can ask of this site, the worst first
     #[command(after_help = "Example:\n  kindred-site-agent study review heart")]
     Review(StudyFile),
@@ -34,6 +39,29 @@ pub enum Study {
     /// Leave a study: delete the frozen patients, and answer no run of it any more
     #[command(after_help = "Example:\n  kindred-site-agent study leave heart")]
     Leave(StudyOf),
+}
+
+/// `study draft`.
+#[derive(Debug, Args)]
+pub struct StudyDraft {
+    /// The table, CSV (also .gz) or Parquet, of which the first 20,000 rows are read; or site.toml, for what it declares
+    #[arg(long, value_name = "FILE")]
+    pub from: PathBuf,
+    /// A column that is an outcome; may be repeated
+    #[arg(long, value_name = "COLUMN")]
+    pub outcome: Vec<String>,
+    /// A column whose numbers are codes of a category; may be repeated
+    #[arg(long, value_name = "COLUMN")]
+    pub categorical: Vec<String>,
+    /// File for the study's text [default: print it]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Write over a file that is there
+    #[arg(long, requires = "out")]
+    pub force: bool,
+    /// Print JSON, for machines
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// A site's configuration and a study.

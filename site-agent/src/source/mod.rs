@@ -46,7 +46,9 @@ pub use misfit::{JobColumn, Misfit, Structure};
 pub use parquet::snapshot;
 pub use patients::Patients;
 pub use problem::{CohortProblem, CohortProblems, Rows};
-pub use proposal::{Answer, Proposal, TableError, propose};
+pub use proposal::{
+    Answer, Asked, Draft, DraftError, Proposal, TableError, of_declared, of_table, propose,
+};
 pub use summary::{ColumnSummary, Content};
 pub use value::undeclared_units;
 

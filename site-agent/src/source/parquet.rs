@@ -8,6 +8,9 @@ mod cells;
 mod kind;
 mod pages;
 pub mod snapshot;
+mod texts;
+
+pub(super) use texts::{TextColumn, texts};
 
 use super::csv::unopened;
 use super::intake::Intake;

@@ -13,6 +13,7 @@ mod clusters_elsewhere;
 mod command_line;
 mod compare;
 mod curves;
+mod drafts;
 mod end_to_end;
 mod enrolment;
 mod examples;

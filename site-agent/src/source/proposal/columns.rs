@@ -315,11 +315,6 @@ fn level<'l>(code: &str, levels: &'l [(String, String)]) -> Option<&'l str> {
             .map(|(level, _)| level.as_str())
     };
     let lower = code.to_lowercase();
-    let truth = |text: &str| match (YES.contains(&text), NO.contains(&text)) {
-        (true, _) => Some(true),
-        (_, true) => Some(false),
-        (false, false) => None,
-    };
     let is_number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite());
     find(&|level, _| level == code)
         .or_else(|| find(&|level, _| level.to_lowercase() == lower))
@@ -336,13 +331,27 @@ fn level<'l>(code: &str, levels: &'l [(String, String)]) -> Option<&'l str> {
         })
 }
 
+/// Whether a code in small letters means yes or no, where it means either.
+pub(super) fn truth(code: &str) -> Option<bool> {
+    match (YES.contains(&code), NO.contains(&code)) {
+        (true, _) => Some(true),
+        (_, true) => Some(false),
+        (false, false) => None,
+    }
+}
+
 /// Letters and digits alone.
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     let letters = text.chars().filter(|one| one.is_alphanumeric());
     letters.flat_map(char::to_lowercase).collect()
 }
 
 fn ends_with_unit(name: &str, unit: &str) -> bool {
+    // Of a sign such as % no letter is left.
+    let bracketed = [format!("({unit})"), format!("[{unit}]")];
+    if bracketed.iter().any(|one| name.ends_with(one)) {
+        return true;
+    }
     let (name, unit) = (plain(name), plain(unit));
     !unit.is_empty() && name.len() > unit.len() && name.ends_with(&unit)
 }

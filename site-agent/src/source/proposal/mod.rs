@@ -3,12 +3,17 @@
 //! What it shows are a hospital's own values, for the hospital's own people: nothing of it is logged or leaves.
 
 mod columns;
+mod declared;
+mod draft;
+mod look;
 mod table;
 
 use super::check;
 use super::dictionary::{Dictionary, Entry, list, quoted};
-use crate::config::{CsvSource, DecimalMark, SourceConfig, SourceKind};
+use crate::config::{DecimalMark, SourceConfig};
 use columns::{Kind, Known, Wanted};
+pub use declared::of_declared;
+pub use draft::{Asked, Draft, DraftError, of_table};
 use protocol::cohort::{FeatureKind, OutcomeKind, OutcomeSpecification};
 use protocol::job::Job;
 use protocol::study::Study;
@@ -30,7 +35,7 @@ pub struct Proposal {
     columns: Dictionary,
 }
 
-/// Looks at the first rows of a CSV file, and proposes how it reads in the study's terms. Rows are looked at for levels that
+/// Looks at the first rows of a CSV or Parquet file, and proposes how it reads in the study's terms. Rows are looked at for levels that
 /// fewer than `cell_min` patients have.
 ///
 /// # Errors
@@ -69,10 +74,7 @@ pub fn propose(
     let mappings = entries.iter();
     let mappings = mappings.map(|(name, entry)| (name.clone(), entry.mapping.clone()));
     let config = SourceConfig {
-        kind: SourceKind::Csv(CsvSource {
-            path: path.to_owned(),
-            delimiter: table.delimiter,
-        }),
+        kind: table.kind(path),
         patient: patient.clone(),
         decimal,
         missing: missing.keys().map(|code| (*code).to_owned()).collect(),
@@ -143,22 +145,18 @@ fn source_lines(
         table.rows,
         table.ragged
     );
-    let mut lines = vec![
-        (
-            form,
-            format!(
-                "kind = \"csv\"\npath = {}",
-                quoted(&absolute.display().to_string())
-            ),
-        ),
-        (
+    let kind = match table.delimiter {
+        Some(_) => "csv",
+        None => "parquet",
+    };
+    let file = quoted(&absolute.display().to_string());
+    let mut lines = vec![(form, format!("kind = \"{kind}\"\npath = {file}"))];
+    if let Some(delimiter) = table.delimiter {
+        lines.push((
             "the character by which all rows have as many fields".to_owned(),
-            format!(
-                "delimiter = {}",
-                quoted(&char::from(table.delimiter).to_string())
-            ),
-        ),
-    ];
+            format!("delimiter = {}", quoted(&char::from(delimiter).to_string())),
+        ));
+    }
     let mark = match decimal {
         DecimalMark::Point => ".",
         DecimalMark::Comma => ",",

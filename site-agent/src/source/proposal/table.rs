@@ -1,10 +1,11 @@
 //! A table as text, before anybody has said how it is written.
 
-use crate::config::{DateFormat, DecimalMark};
+use crate::config::{CsvSource, DateFormat, DecimalMark, ParquetSource, SourceConfig, SourceKind};
 use crate::source::field::{date_of_text, number_of_text};
+use crate::source::parquet::{TextColumn, texts};
 use csv::ReaderBuilder;
 use flate2::read::MultiGzDecoder;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -53,17 +54,30 @@ pub enum TableError {
         /// What would do.
         wanted: &'static str,
     },
+    /// Its header or its rows cannot be meant.
+    #[error("{}:\n{}", path.display(), problems.join("\n"))]
+    Problems {
+        /// The file.
+        path: PathBuf,
+        /// All of them.
+        problems: Vec<String>,
+    },
 }
 
 /// The first rows of a table.
 pub(super) struct Table {
-    pub(super) delimiter: u8,
+    /// What stands between two fields; nothing in a Parquet file.
+    pub(super) delimiter: Option<u8>,
     pub(super) names: Vec<String>,
+    /// Columns of a type that is not read, with its name.
+    pub(super) unread: Vec<(String, &'static str)>,
     /// By column, in the order of names.
     columns: Vec<Vec<String>>,
     pub(super) rows: usize,
     /// Rows that do not have a field for each name.
     pub(super) ragged: usize,
+    /// The line of the first of them.
+    pub(super) ragged_line: Option<u64>,
 }
 
 impl Table {
@@ -73,6 +87,16 @@ impl Table {
             source,
         };
         let file = File::open(path).map_err(failed)?;
+        if let SourceKind::Parquet(_) = SourceConfig::of_file(path, None).kind {
+            return texts(file, ROWS_MAX)
+                .map(Self::of_columns)
+                .ok_or_else(|| TableError::Form {
+                    path: path.to_owned(),
+                    place: "its end".to_owned(),
+                    found: "no Parquet file, or a damaged one",
+                    wanted: "a whole Parquet file",
+                });
+        }
         let is_packed = path.extension().is_some_and(|end| end == "gz");
         let plain: Box<dyn Read> = match is_packed {
             true => Box::new(MultiGzDecoder::new(file)),
@@ -90,8 +114,7 @@ impl Table {
             wanted,
         };
         if bytes.starts_with(b"PAR1") {
-            let wanted =
-                "CSV; of Parquet write [source] and [columns] by `data check --write-dictionary`";
+            let wanted = "CSV, or a name that ends in .parquet";
             return Err(form("line 1".to_owned(), "a Parquet file", wanted));
         }
         let mut end = bytes.len();
@@ -105,6 +128,10 @@ impl Table {
             form(format!("line {line}"), "text that is not UTF-8", wanted)
         })?;
         let text = text.trim_start_matches('\u{feff}');
+        if text.trim().is_empty() {
+            let wanted = "a header and a row for each patient";
+            return Err(form("line 1".to_owned(), "an empty file", wanted));
+        }
         let best = DELIMITERS.map(|one| (one, regular(text, one)));
         let (delimiter, columns) =
             best.into_iter().fold(
@@ -127,15 +154,19 @@ impl Table {
             names.iter().map(|name| name.trim().to_owned()).collect()
         });
         let mut table = Self {
-            delimiter,
+            delimiter: Some(delimiter),
             columns: vec![Vec::new(); names.len()],
             names,
+            unread: Vec::new(),
             rows: 0,
             ragged: 0,
+            ragged_line: None,
         };
         for record in records.take(ROWS_MAX) {
             if record.len() != table.names.len() {
                 table.ragged += 1;
+                let line = record.position().map(csv::Position::line);
+                table.ragged_line = table.ragged_line.or(line);
                 continue;
             }
             table.rows += 1;
@@ -144,6 +175,43 @@ impl Table {
             }
         }
         table
+    }
+
+    fn of_columns(all: Vec<TextColumn>) -> Self {
+        let (mut names, mut columns, mut unread) = (Vec::new(), Vec::new(), Vec::new());
+        for TextColumn { name, values } in all {
+            match values {
+                Ok(values) => {
+                    names.push(name);
+                    columns.push(values);
+                }
+                Err(kind) => unread.push((name, kind)),
+            }
+        }
+        Self {
+            delimiter: None,
+            names,
+            unread,
+            rows: columns.first().map_or(0, Vec::len),
+            columns,
+            ragged: 0,
+            ragged_line: None,
+        }
+    }
+
+    /// Where its rows are from now on.
+    pub(super) fn kind(&self, path: &Path) -> SourceKind {
+        let path = path.to_owned();
+        match self.delimiter {
+            Some(delimiter) => SourceKind::Csv(CsvSource { path, delimiter }),
+            None => SourceKind::Parquet(ParquetSource { path }),
+        }
+    }
+
+    /// The columns with their names, in the order of the file.
+    pub(super) fn columns(&self) -> impl Iterator<Item = (&str, &[String])> {
+        let names = self.names.iter().map(String::as_str);
+        names.zip(self.columns.iter().map(Vec::as_slice))
     }
 
     /// The values of a column.
@@ -167,7 +235,7 @@ impl Table {
             all.filter(is_decimal).count()
         };
         let (commas, points) = (count(','), count('.'));
-        match commas > points && self.delimiter != b',' {
+        match commas > points && self.delimiter != Some(b',') {
             true => (DecimalMark::Comma, commas),
             false => (DecimalMark::Point, points),
         }
@@ -188,17 +256,26 @@ impl Table {
     pub(super) fn patient(&self) -> Option<&str> {
         let mut names = self.names.iter().zip(&self.columns);
         let found = names.find(|(name, values)| {
-            let name = name.to_lowercase();
-            let is_named = ["patient", "subject", "person", "pseudonym", "record", "mrn"]
-                .iter()
-                .any(|word| name.contains(word))
-                || name == "id"
-                || name.ends_with("_id");
-            let different: std::collections::HashSet<&String> = values.iter().collect();
-            is_named && different.len() == values.len() && !values.iter().any(String::is_empty)
+            let different: HashSet<&String> = values.iter().collect();
+            names_patients(name)
+                && different.len() == values.len()
+                && !values.iter().any(String::is_empty)
         });
         found.map(|(name, _)| name.as_str())
     }
+}
+
+/// Whether a column of this name could say who a patient is.
+pub(super) fn names_patients(name: &str) -> bool {
+    const WORDS: [&str; 6] = ["patient", "subject", "person", "pseudonym", "record", "mrn"];
+    let lower = name.to_lowercase();
+    WORDS.iter().any(|word| lower.contains(word)) || is_identifier(name)
+}
+
+/// Whether a column of this name is an identifier, whatever its values are.
+pub(super) fn is_identifier(name: &str) -> bool {
+    let name = name.to_lowercase();
+    name == "id" || name.ends_with("_id")
 }
 
 /// The share of values, of those that are there, for which `fits` holds; none where there is none.
