@@ -185,7 +185,7 @@ impl Exits for StudyError {
     fn exit(&self) -> Exit {
         match self {
             Self::Books(error) => error.exit(),
-            Self::Data(_) => Exit::Data,
+            Self::Data(_) | Self::Differs(_) => Exit::Data,
             Self::Refused { .. } => Exit::Refused,
             Self::Write { .. } | Self::Snapshot(_) => Exit::Failed,
             Self::File(_)

@@ -82,6 +82,20 @@ impl<'s> Freezing<'s> {
         self.freeze(self.record(self.wanted(), progress)?)
     }
 
+    /// What the site declares otherwise than any of the cohorts takes for granted. No row is read.
+    #[must_use]
+    pub fn declared(&self) -> Vec<CohortProblem> {
+        let mut problems: Vec<CohortProblem> = Vec::new();
+        for cohort in &self.cohorts {
+            let mut unheard = |_| ();
+            let intake = self.intake(cohort, &self.gridded, &mut unheard);
+            let new = intake.declared().into_iter();
+            let new: Vec<_> = new.filter(|one| !problems.contains(one)).collect();
+            problems.extend(new);
+        }
+        problems
+    }
+
     /// All rows of the source, of these columns alone; of all where there is none.
     pub(super) fn record(
         &self,

@@ -148,6 +148,11 @@ impl<'p> Intake<'p> {
         }
     }
 
+    /// What is wrong before a row is read.
+    pub(super) fn declared(self) -> Vec<CohortProblem> {
+        self.problems
+    }
+
     /// What was wrong.
     pub(super) fn into_problems(mut self) -> CohortProblems {
         self.settle();

@@ -163,7 +163,7 @@ impl Structure {
             ),
             Self::Levels => (
                 "a level in the site's dictionary that the job does not list",
-                "a job that lists all of them",
+                "a job that lists all of them, as `kindred-site-agent study draft --from site.toml` does at the site",
             ),
             Self::Order => (
                 "levels in another order than the site's dictionary has, or none there",
@@ -171,7 +171,8 @@ impl Structure {
             ),
             Self::Range => (
                 "a range that does not contain the site's own",
-                "a job whose range does",
+                "a job whose range does; the site's people see both, and can send what \
+                 `kindred-site-agent study draft --from site.toml` prints",
             ),
             Self::Undeclared => (
                 "no range in the site's dictionary",

@@ -79,7 +79,7 @@ impl Agreement<'_> {
                     wanted,
                 ));
             }
-            None if needed => return Some(undeclared()),
+            None if needed => return Some(undeclared(asked)),
             None => return None,
         };
         let ends = [low * factor + offset, high * factor + offset];
@@ -92,9 +92,11 @@ impl Agreement<'_> {
         let (least, most) = asked?;
         let slack = ROUNDING * (most - least);
         (low < least - slack || high > most + slack).then(|| {
-            let found = format!("the job's range from {least} to {most}");
-            let wanted = format!("one that contains the site's own, {low} to {high}");
-            Mismatch::of(Structure::Range, &found, &wanted)
+            let unit = self.feature.kind.unit();
+            let found = format!("the job's range from {least} to {most} {unit}");
+            let wanted = format!("one that contains the site's own, {low} to {high} {unit}");
+            let (found, wanted) = (found.trim_end(), wanted.trim_end());
+            Mismatch::of(Structure::Range, found, wanted)
         })
     }
 
@@ -105,8 +107,13 @@ impl Agreement<'_> {
         let asked: Vec<&String> = asked.iter().filter(|one| declared.contains(one)).collect();
         let own: Vec<&String> = self.mapping.order.iter().collect();
         (declared.len() > 2 && asked != own).then(|| {
-            let wanted = "order = [lowest, ..., highest] in site.toml, and the same in the job";
-            Mismatch::of(Structure::Order, "levels in the job's order", wanted)
+            let found = format!("the job's order {asked:?}");
+            let wanted = match own.is_empty() {
+                true => "order = [lowest, ..., highest] in site.toml, and the same in the job"
+                    .to_owned(),
+                false => format!("the site's own, {own:?}"),
+            };
+            Mismatch::of(Structure::Order, &found, &wanted)
         })
     }
 
@@ -118,7 +125,7 @@ impl Agreement<'_> {
                 let found = "a range of numbers in site.toml";
                 return Some(Mismatch::of(Structure::Type, found, wanted));
             }
-            None if self.gridded => return Some(undeclared()),
+            None if self.gridded => return Some(undeclared(None)),
             None => return None,
         };
         let at = super::field::date_of_text(at.as_bytes(), "YYYY-MM-DD")?;
@@ -132,10 +139,11 @@ impl Agreement<'_> {
     }
 }
 
-fn undeclared() -> Mismatch {
-    Mismatch::of(
-        Structure::Undeclared,
-        "no range in site.toml",
-        "one, because values are counted on a grid or their logarithm is taken",
-    )
+fn undeclared(asked: Option<(f64, f64)>) -> Mismatch {
+    let within = asked.map(|(least, most)| format!(" within the job's, {least} to {most}"));
+    let wanted = format!(
+        "one{}, because values are counted on a grid or their logarithm is taken",
+        within.unwrap_or_default()
+    );
+    Mismatch::of(Structure::Undeclared, "no range in site.toml", &wanted)
 }

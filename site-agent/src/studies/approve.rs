@@ -23,6 +23,9 @@ use wire::jobs::StudyFileError;
 use wire::{SignatureError, Signer, TlsError, private};
 
 const RANDOM_BYTES: usize = 32;
+/// What people do where their declarations and a study differ.
+pub(super) const ADVICE: &str = "Correct site.toml where the study is right. Where it is not, send its operator what \
+    `kindred-site-agent study draft --from site.toml` prints: no value of a patient is in it.";
 
 /// A study that cannot be approved, or left.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +48,9 @@ pub enum StudyError {
     /// The source does not fit the study.
     #[error("the data does not fit the study:\n{0}")]
     Data(CohortProblems),
+    /// What the site declares does not fit the study, and perhaps its source neither.
+    #[error("the study does not fit this site:\n{0}\n{ADVICE}")]
+    Differs(CohortProblems),
     /// The site cannot be part of the study.
     #[error("{what}: found {found}, wanted {wanted}")]
     Refused {
@@ -110,7 +116,12 @@ pub fn approve(asked: &StudyApprove, now: Timestamp) -> Result<SignedApproval, S
     let FrozenPatients {
         table,
         with_outcome,
-    } = freezing.read(&mut |_| ()).map_err(StudyError::Data)?;
+    } = freezing
+        .read(&mut |_| ())
+        .map_err(|problems| match freezing.declared().is_empty() {
+            true => StudyError::Data(problems),
+            false => StudyError::Differs(problems),
+        })?;
     let identifiers = table.identifiers(&config.source);
     let pairs = judged(&config, &study, &identifiers)?;
     let patients = Patients::new(&config, &identifiers, &with_outcome)?;

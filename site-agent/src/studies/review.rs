@@ -1,8 +1,9 @@
 //! What a study asks of this site, as a page for whoever approves it.
 
 use super::Approved;
+use super::approve::ADVICE;
 use crate::config::SiteConfig;
-use crate::source;
+use crate::source::{self, Freezing};
 use protocol::study::{Approval, Study};
 use protocol::time::Timestamp;
 use serde::{Serialize, Serializer};
@@ -78,6 +79,7 @@ impl Serialize for Review<'_> {
             "operators": operators,
             "methods": study.methods,
             "approved": self.approved.is_some(),
+            "differs": self.differs(),
             "text": self.to_string(),
         });
         said.serialize(serializer)
@@ -159,11 +161,24 @@ impl fmt::Display for Review<'_> {
                 undeclared.join(", ")
             )?;
         }
+        let differs = self.differs();
+        if !differs.is_empty() {
+            let differs = differs.join("\n  ");
+            writeln!(out, "It does not fit this site:\n  {differs}\n{ADVICE}")?;
+        }
         write!(out, "Digest of this text: sha256:{}", study.digest())
     }
 }
 
 impl Review<'_> {
+    /// What site.toml declares otherwise, with both sides of each.
+    fn differs(&self) -> Vec<String> {
+        let cell_min = self.config.policy.rules().cell_min;
+        let freezing = Freezing::of_study(&self.config.source, self.study, cell_min);
+        let problems = freezing.declared();
+        problems.iter().map(ToString::to_string).collect()
+    }
+
     /// The most that could leave, then what this site's policy says about it.
     fn worst(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { study, config, .. } = self;

@@ -1,5 +1,8 @@
 //! Promise: a hospital drafts a study from its table, or from what its site.toml declares, and nothing of few patients is in either.
+//! What does not fit a study is said with both sides, to the hospital's own people.
 
+use super::studies;
+use kindred_tests::deployment::Deployment;
 use kindred_tests::exit::{DATA, USAGE};
 use kindred_tests::programs::{Home, Ran, site_agent};
 use std::fmt::Write as _;
@@ -181,6 +184,56 @@ fn what_people_have_declared_is_a_text_that_a_study_takes() {
     for hidden in ["AGE", "97", "41"] {
         assert!(!declared.contains(hidden), "{hidden}\n---\n{declared}");
     }
+    // It is a study's text, at once.
+    home.write("heart.toml", &declared);
+    let review = ["study", "review", "heart.toml", "--config", "site.toml"];
+    let page = home.run(&site_agent(), &review).must_succeed().stdout;
+    assert!(!page.contains("does not fit"), "{page}");
+
+    // Of a study that fits less, the page names both sides of all of it.
+    let other = declared
+        .replace("range = [18.0, 110.0]", "range = [0, 90]")
+        .replace("unit = \"mmol/l\"\nrange = [1.3, 18.0]", "unit = \"g/l\"")
+        .replace(
+            "\"typical\", \"atypical\", \"none\"",
+            "\"typical\", \"atypical\"",
+        );
+    home.write("heart.toml", &other);
+    let page = home.run(&site_agent(), &review).must_succeed().stdout;
+    for wanted in [
+        "column \"age\": found the job's range from 0 to 90, wanted one that contains the site's own, 18 to 110",
+        "column \"chol\": found the unit \"mmol/l\", wanted the unit \"g/l\", or a conversion to it in site.toml",
+        "column \"cp\": found a mapping to the level \"none\" in site.toml, wanted one of \"typical\", \"atypical\"",
+        "`kindred-site-agent study draft --from site.toml` prints",
+    ] {
+        assert!(page.contains(wanted), "{wanted}\n---\n{page}");
+    }
+}
+
+#[test]
+fn whoever_approves_reads_both_sides_and_a_study_of_what_is_declared_fits_at_once() {
+    let deployment = Deployment::alone();
+    let home = &deployment.home;
+    let declared = draft(home, &["--from", "north.toml"]).must_succeed().stdout;
+    let of_table = ["--from", "data/north.csv", "--outcome", "class"];
+    let of_table = draft(home, &of_table).must_succeed().stdout;
+    let first = |text: &str| text.find("\n[[features]]").unwrap();
+    let own = &of_table[..first(&of_table)];
+    let own = own.replace("\"east\"]", "\"east\", \"west\"]");
+    let fits = format!("{own}{}", &declared[first(&declared)..]);
+    let narrow = fits
+        .replace("name = \"study\"", "name = \"narrow\"")
+        .replacen("range = [-1000.0, 1000.0]", "range = [-1.0, 1.0]", 1);
+    studies::draft(&deployment, &narrow, "narrow.toml").must_succeed();
+    studies::at_site(&deployment, "north", &["approve", "narrow.toml"]).must_fail(
+        DATA,
+        &[
+            "found the job's range from -1 to 1, wanted one that contains the site's own, -1000 to 1000",
+            "`kindred-site-agent study draft --from site.toml` prints",
+        ],
+    );
+    studies::draft(&deployment, &fits, "fits.toml").must_succeed();
+    studies::at_site(&deployment, "north", &["approve", "fits.toml"]).must_succeed();
 }
 
 #[test]
