@@ -1,11 +1,13 @@
 """Promise: a drafted study can be run, and says nothing of few patients."""
 
+import json
 import tomllib
 
 import pandas as pd
 import pytest
 
 import kindred
+from kindred import programs
 
 OUTCOME = {"column": "days", "kind": "survival", "event": "died", "event_values": ["1"], "horizon": 300}
 KEYS = {"born": {"at": "2020-12-31", "label": "Age"}, "bp": {"unit": "mmHg", "missing": ["-9"]}}
@@ -59,11 +61,27 @@ def test_no_value_of_a_patient_is_in_a_draft(frame):
         assert not any(str(value) in text for value in extremes)
 
 
-def test_levels_of_few_patients_are_counted_and_not_named(frame):
-    rare = frame.assign(ward=["rarely"] * 9 + ["often"] * 291)
-    with pytest.raises(ValueError, match="column ward: 1 levels have fewer than 10") as error:
-        draft(rare)
-    assert "rarely" not in str(error.value)
+def test_levels_of_few_patients_are_not_named(frame):
+    for wards, wanted in [
+        (["rarely"] * 9 + ["often"] * 291, "fewer than two levels of at least 10 patients"),
+        (["rarely"] * 9 + ["often"] * 200 + ["daily"] * 91, "column ward has levels of fewer patients"),
+    ]:
+        with pytest.raises(ValueError, match=wanted) as error:
+            draft(frame.assign(ward=wards))
+        assert "rarely" not in str(error.value)
+
+
+def test_a_draft_is_what_the_program_proposes(frame, tmp_path):
+    frame.to_csv(tmp_path / "table.csv", index=False, date_format="%Y-%m-%d")
+    options = ["--from", str(tmp_path / "table.csv"), "--outcome", "days", "--outcome", "died", "--json"]
+    said = json.loads(programs.run_program(programs.SITE_AGENT, ["study", "draft", *options]))
+    proposed = {one["name"]: one for one in said["features"]}
+    study = kindred.Study.draft(frame, OUTCOME, keys={"stage": {"kind": "categorical", "levels": []}})
+    assert [one["name"] for one in study.features] == list(proposed)
+    for own in study.features:
+        if own["name"] != "stage":
+            assert own.items() <= proposed[own["name"]].items()
+    assert {one["column"] for one in said["excluded"]} == {"id", "born"}
 
 
 def test_dates_need_a_day_that_ages_count(frame):

@@ -10,10 +10,7 @@ from typing import Any, Self
 
 import pandas as pd
 
-from .job import texts
-
-# A level that fewer patients have is named to nobody.
-LEVEL_PATIENTS_MIN = 10
+from .programs import SITE_AGENT, private_folder, run_program, write_private
 
 
 @dataclass(frozen=True)
@@ -42,13 +39,15 @@ class Study:
         "survival", "event": "died", "event_values": ["1"]}` and `{"age": {"unit": "years", "range": [0,
         110]}}`. `said` has further keys of the study, such as `title`, `purpose`, `until` and `operators`.
 
-        Other hospitals read the draft, so no value of the table is in it: no range, and no level of fewer
-        than ten patients.
+        `kindred-site-agent study draft` proposes the features. Other hospitals read the draft, so no value of
+        the table is in it: no range, and no level of few patients.
         """
-        used = {outcome["column"], outcome.get("event")}
-        columns = features or [str(column) for column in frame.columns if column not in used]
         given = keys or {}
-        drafted = [_feature(frame[column], given.get(column, {})) for column in columns]
+        used = {outcome["column"], outcome.get("event")}
+        found = _proposed(frame)
+        free = [str(column) for column in frame.columns if column not in used]
+        columns = features or [one for one in free if one in given or "reason" not in found[one]]
+        drafted = [_feature(frame[one], found.get(one, {}), given.get(one, {})) for one in columns]
         own = {"name": name, "hospitals": list(hospitals), **said}
         label = {"name": "outcome", "label": outcome["column"]}
         return cls(own, ({**label, **outcome},), tuple(drafted))
@@ -74,36 +73,35 @@ class Study:
         return "\n".join([*parts, f"[{method}]\n" + _lines(settings or {})])
 
 
-def _feature(column: pd.Series[Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def _proposed(frame: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """Let the hospital's program propose each column: what it may say of one is decided there alone."""
+    types = pd.api.types
+    plain = [types.is_bool_dtype, types.is_numeric_dtype, types.is_datetime64_any_dtype]
+    codes = [column for column in frame.columns if not any(one(frame[column].dtype) for one in plain)]
+    with private_folder() as folder:
+        given = ["--from", write_private(folder / "patients.csv", frame), "--json"]
+        given += [word for column in codes for word in ("--categorical", str(column))]
+        said = json.loads(run_program(SITE_AGENT, ["study", "draft", *given]))
+    return {one["column"]: one for one in [*said["features"], *said["excluded"]]}
+
+
+def _feature(column: pd.Series[Any], found: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     name = str(column.name)
     if "kind" in given:
         return {"name": name, **given}
-    if pd.api.types.is_bool_dtype(column):
-        found: dict[str, Any] = {"kind": "binary", "positive": "True", "negative": "False"}
-    elif pd.api.types.is_datetime64_any_dtype(column):
+    if found.get("reason", "").startswith("dates"):
         if "at" not in given:
             raise ValueError(f"column {name} has dates; say in keys the day `at` which ages count")
-        found = {"kind": "age"}
-    elif pd.api.types.is_numeric_dtype(column):
-        found = {"kind": "binary" if set(column.dropna().unique()) == {0, 1} else "numeric"}
-    elif isinstance(column.dtype, pd.CategoricalDtype) and column.dtype.ordered:
-        found = {"kind": "ordinal", "levels": _levels(column)}
-    else:
-        found = {"kind": "categorical", "levels": _levels(column)}
-    return {"name": name, **found, **given}
-
-
-def _levels(column: pd.Series[Any]) -> list[str]:
-    held = pd.Series(texts(column))
-    counts = held[held != ""].value_counts()
-    rare = int((counts < LEVEL_PATIENTS_MIN).sum())
-    if rare:
-        raise ValueError(
-            f"column {column.name}: {rare} levels have fewer than {LEVEL_PATIENTS_MIN} patients; join them"
-        )
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return [str(level) for level in column.dtype.categories if str(level) in counts.index]
-    return sorted(counts.index)
+        return {"name": name, "kind": "age", **given}
+    if "reason" in found:
+        raise ValueError(f"column {name} is no feature: {found['reason']}")
+    if found["rarer_levels"]:
+        raise ValueError(f"column {name} has levels of fewer patients than are named to others; join them")
+    keys = {key: found[key] for key in ("kind", "unit", "positive", "negative", "levels") if found.get(key)}
+    if isinstance(column.dtype, pd.CategoricalDtype) and "levels" in keys:
+        keys["levels"] = [str(one) for one in column.dtype.categories if str(one) in keys["levels"]]
+        keys["kind"] = "ordinal" if column.dtype.ordered else "categorical"
+    return {"name": name, **keys, **given}
 
 
 def _lines(keys: Mapping[str, Any]) -> str:
