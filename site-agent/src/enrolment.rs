@@ -3,7 +3,11 @@
 use crate::cli;
 use crate::config::{ConfigError, SiteConfig};
 use crate::exit::UsageError;
+use crate::init::Initialised;
+use serde::Serialize;
+use service::certificate::Certified;
 use service::proxy::{DialError, Proxy};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use wire::enrolment::{self, EnrolError, Token, TokenError};
 use wire::{AddressError, CredentialFiles, Dial, Identity, private};
@@ -47,6 +51,24 @@ pub struct Enrolled {
     pub files: CredentialFiles,
     /// The configuration; one that was there already stays as it is.
     pub config: PathBuf,
+}
+
+/// Certificate and configuration of a hospital, and what was proposed of its table.
+#[derive(Serialize)]
+pub struct EnrolledSite {
+    /// The certificate.
+    #[serde(flatten)]
+    pub certified: Certified,
+    /// The proposal, where a table was named.
+    pub proposal: Option<Initialised>,
+}
+
+impl fmt::Display for EnrolledSite {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.certified.fmt(formatter)?;
+        let mut proposal = self.proposal.iter();
+        proposal.try_for_each(|one| write!(formatter, "\n{one}"))
+    }
 }
 
 /// Makes the site's key, has it certified by a token, and writes the configuration.

@@ -18,6 +18,7 @@ use site_agent::cli::{
     StudyFile,
 };
 use site_agent::config::SiteConfig;
+use site_agent::enrolment::{Enrolled, EnrolledSite};
 use site_agent::exit::{Ended, Exit, UsageError};
 use site_agent::explain::{Explanation, Lowered};
 use site_agent::init::Initialised;
@@ -138,32 +139,14 @@ fn files(did: &'static str, paths: &[PathBuf]) -> Did {
     Did::to_files(did, paths.iter().map(PathBuf::as_path))
 }
 
-/// Certificate and configuration of a hospital, and what was proposed of its table.
-#[derive(Serialize)]
-struct Enrolled {
-    #[serde(flatten)]
-    certified: Certified,
-    proposal: Option<Initialised>,
-}
-
-impl Display for Enrolled {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.certified.fmt(formatter)?;
-        let proposal = self.proposal.iter();
-        proposal
-            .into_iter()
-            .try_for_each(|one| write!(formatter, "\n{one}"))
-    }
-}
-
 fn enrol(arguments: &cli::Enrol) -> Result<Exit, Ended> {
-    let enrolled = runtime()?.block_on(enrolment::enrol(arguments))?;
-    let certified = certified(&enrolled.files, Some(&enrolled.config))?;
+    let Enrolled { files, config } = runtime()?.block_on(enrolment::enrol(arguments))?;
+    let certified = certified(&files, Some(&config))?;
     certified.remarks().iter().for_each(remark);
     let table = arguments.table();
-    let proposal = table.map(|table| init::init(&enrolled.config, &table));
+    let proposal = table.map(|table| init::init(&config, &table));
     let enrolled = match proposal.transpose() {
-        Ok(proposal) => Enrolled {
+        Ok(proposal) => EnrolledSite {
             certified,
             proposal,
         },
@@ -174,7 +157,14 @@ fn enrol(arguments: &cli::Enrol) -> Result<Exit, Ended> {
         }
     };
     show(&enrolled, arguments.json)?;
-    Ok(enrolled.proposal.as_ref().map_or(Exit::Done, proposed))
+    let exit = enrolled.proposal.as_ref().map_or(Exit::Done, proposed);
+    if exit != Exit::Done || !arguments.serve {
+        return Ok(exit);
+    }
+    serve(&Serve {
+        config: config.into(),
+        until_stdin_closes: false,
+    })
 }
 
 fn renew(arguments: &cli::SiteOnly) -> Result<Exit, Ended> {
@@ -272,11 +262,6 @@ fn review(arguments: &StudyFile) -> Result<Exit, Ended> {
     let mut known = known.iter();
     let review = Review {
         study: &study,
-        Study::Draft(arguments) => {
-            let drafted = draft::draft(arguments, driver::now())?;
-            remark(drafted.remark());
-            show(&drafted, arguments.json)
-        }
         config: &config,
         approved: known.find(|one| one.signed.approval.digest == digest),
     };
@@ -287,6 +272,11 @@ fn review(arguments: &StudyFile) -> Result<Exit, Ended> {
 fn study(command: &Study) -> Result<Exit, Ended> {
     match command {
         Study::Review(arguments) => review(arguments),
+        Study::Draft(arguments) => {
+            let drafted = draft::draft(arguments, driver::now())?;
+            remark(drafted.remark());
+            show(&drafted, arguments.json)
+        }
         Study::Approve(arguments) => {
             let signed = studies::approve(arguments, driver::now())?;
             show(

@@ -28,6 +28,9 @@ pub struct Enrol {
     /// Confirm that numbers are in the study's units where no column says so
     #[arg(long, requires = "data")]
     pub confirm_units: bool,
+    /// Then join the coordinator, as `serve` does, unless questions are left open
+    #[arg(long)]
+    pub serve: bool,
     /// Print JSON, for machines
     #[arg(long)]
     pub json: bool,

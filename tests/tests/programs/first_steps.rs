@@ -1,13 +1,14 @@
-//! Promise: from installed programs to the card of a study of three hospitals in 12 commands, three of them at each hospital,
-//! and no file written by hand but the study's text. What the commands need to know of a table they propose with its reason.
+//! Promise: from installed programs to the card of a study of three hospitals in 12 commands at most, at most three at a hospital,
+//! and no file written by hand but the study's text, which begins as a draft from a hospital's table. What the commands need to know of a table they propose with its reason.
 
 use kindred_tests::deployment::{WAITS, free_port};
 use kindred_tests::exit::{DATA, USAGE};
 use kindred_tests::programs::{Home, Process, coordinator, site_agent};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 
-/// The one file that people write.
+/// The one file that people write, as it is for a study that nobody has drafted.
 const STUDY: &str = r#"name = "heart"
 title = "Who has coronary artery disease?"
 purpose = "A test"
@@ -51,8 +52,10 @@ label = "Angina by exercise"
 kind = "binary"
 "#;
 const SITES: [&str; 3] = ["north", "south", "east"];
-/// Commands from the first to the card.
-const COMMANDS: usize = 12;
+/// Commands from the first to the card, at most.
+const COMMANDS_MAX: usize = 12;
+/// Of these at one hospital.
+const COMMANDS_OF_HOSPITAL_MAX: usize = 3;
 
 /// How a hospital writes its table.
 struct Form {
@@ -124,23 +127,27 @@ fn table(site: &str, patients: usize) -> String {
     text
 }
 
-/// A home that counts the commands that are given in it.
+/// A home that counts the commands that are given in it, by who gives them.
 struct Walk {
     home: Home,
-    commands: usize,
+    commands: BTreeMap<String, usize>,
 }
 
 impl Walk {
+    fn count(&mut self, who: &str) {
+        *self.commands.entry(who.to_owned()).or_default() += 1;
+    }
+
     fn coordinator(&mut self, arguments: &[&str]) -> String {
-        self.commands += 1;
+        self.count("coordinator");
         self.home
             .run(&coordinator(), arguments)
             .must_succeed()
             .stdout
     }
 
-    fn agent(&mut self, arguments: &[&str]) -> String {
-        self.commands += 1;
+    fn agent(&mut self, site: &str, arguments: &[&str]) -> String {
+        self.count(site);
         self.home
             .run(&site_agent(), arguments)
             .must_succeed()
@@ -148,7 +155,7 @@ impl Walk {
     }
 
     fn start(&mut self, name: &str, arguments: &[&str]) -> Process {
-        self.commands += 1;
+        self.count(name);
         let program = match SITES.contains(&name) {
             true => site_agent(),
             false => coordinator(),
@@ -157,14 +164,36 @@ impl Walk {
     }
 }
 
+/// A draft, as people complete it: labels by which the other hospitals know the columns, and plausible values.
+fn completed(draft: &str) -> String {
+    let range = "# range = [lowest, highest] of plausible values";
+    let mut text = draft
+        .replace("purpose = \"Its purpose\"", "purpose = \"A test\"")
+        .replacen(range, "range = [0, 120]", 1)
+        .replacen(range, "range = [50, 700]", 1);
+    for (column, label) in [
+        ("disease", "Coronary artery disease"),
+        ("age", "Age"),
+        ("chol", "Serum cholesterol"),
+        ("cp", "Chest pain"),
+        ("angina", "Angina by exercise"),
+    ] {
+        let name = format!("\nname = \"{column}\"\n");
+        assert!(text.contains(&name), "{column}\n---\n{text}");
+        text = text.replace(&format!("label = \"{column}\"\n"), "");
+        text = text.replace(&name, &format!("{name}label = \"{label}\"\n"));
+    }
+    text
+}
+
 #[test]
-fn twelve_commands_lead_to_the_card_of_a_study_of_three_hospitals() {
+fn few_commands_lead_to_the_card_of_a_study_of_three_hospitals() {
     let home = Home::new();
     for (site, patients) in SITES.into_iter().zip([130, 90, 70]) {
         home.write(&format!("{site}-export.csv"), &table(site, patients));
     }
-    home.write("heart.toml", STUDY);
-    let mut walk = Walk { home, commands: 0 };
+    let commands = BTreeMap::new();
+    let mut walk = Walk { home, commands };
     let (port, enrolment) = (free_port().to_string(), free_port().to_string());
 
     let init = [
@@ -194,6 +223,11 @@ fn twelve_commands_lead_to_the_card_of_a_study_of_three_hospitals() {
     );
     serving.wait_for(WAITS);
 
+    let draft = "study draft --from north-export.csv --outcome disease --out heart.toml";
+    walk.agent("north", &draft.split(' ').collect::<Vec<_>>());
+    let text = fs::read_to_string(walk.home.join("heart.toml")).unwrap();
+    walk.home.write("heart.toml", &completed(&text));
+
     let mut agents = Vec::new();
     for (site, token) in SITES.into_iter().zip(tokens) {
         let export = format!("{site}-export.csv");
@@ -206,11 +240,11 @@ fn twelve_commands_lead_to_the_card_of_a_study_of_three_hospitals() {
             &export,
             "heart.toml",
             "--confirm-units",
+            "--serve",
         ];
-        let said = walk.agent(&enrol);
-        assert!(said.contains("# review: column"), "{said}");
-        let config = format!("{site}/site.toml");
-        agents.push(walk.start(site, &["serve", "--config", &config]));
+        let mut agent = walk.start(site, &enrol);
+        agent.wait_for("joined the coordinator");
+        agents.push(agent);
     }
     let operator = "kindred/pki/operator-researcher/operator.toml";
     let propose = [
@@ -229,10 +263,15 @@ fn twelve_commands_lead_to_the_card_of_a_study_of_three_hospitals() {
     for (site, agent) in SITES.into_iter().zip(&mut agents) {
         agent.wait_for("waits for this site's approval");
         let config = format!("{site}/site.toml");
-        walk.agent(&["study", "approve", "--config", &config, "heart"]);
+        let text = fs::read_to_string(walk.home.join(&config)).unwrap();
+        assert!(text.contains("# review: column"), "{text}");
+        walk.agent(site, &["study", "approve", "--config", &config, "heart"]);
     }
     assert_eq!(proposing.wait(), Some(0), "{}", proposing.log());
-    assert_eq!(walk.commands, COMMANDS);
+    let commands = walk.commands.values();
+    assert!(commands.sum::<usize>() <= COMMANDS_MAX);
+    let of_site = SITES.map(|site| walk.commands[site]);
+    assert!(of_site.iter().all(|one| *one <= COMMANDS_OF_HOSPITAL_MAX));
 
     // The card knows of all patients, and of a column that each hospital writes in its own way.
     let result = fs::read_to_string(walk.home.join("card/result.json")).unwrap();
