@@ -2,15 +2,16 @@
 
 use super::field::Field;
 use super::intake::Intake;
+use super::layout::Layout;
 use super::misfit::Cause;
 use super::problem::CohortProblem;
 use crate::config::CsvSource;
 use csv::{ByteRecord, Reader, ReaderBuilder};
 use flate2::read::MultiGzDecoder;
-use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read};
-use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of one record: 100,000 columns of 160 characters. A file that is no CSV, or a quote that
 /// is never closed, ends here and not when the memory does.
@@ -23,6 +24,10 @@ const CONTENT_LENGTH_MAX: u64 = 200 << 30;
 const EXPANSION_MAX: u64 = 200;
 /// Bytes that any compressed file may hold, however few its own.
 const EXPANDED_LENGTH_FREE: u64 = 64 << 20;
+/// Records that are read while the columns of those before are worked on.
+const RECORDS_AT_ONCE: usize = 4_096;
+/// Bytes of them, but for the last.
+const BYTES_AT_ONCE: usize = 1 << 20;
 /// Columns of a file.
 const COLUMNS_MAX: usize = 1 << 20;
 
@@ -51,27 +56,27 @@ enum Stop {
 fn read_file(source: &CsvSource, intake: &mut Intake<'_>) -> Result<(), Stop> {
     let file = File::open(&source.path).map_err(Stop::Io)?;
     let length = file.metadata().map_err(Stop::Io)?.len();
-    let read = Rc::new(Cell::new(0));
+    let read = Arc::new(AtomicU64::new(0));
     let counted = Counted {
         inner: file,
-        count: Rc::clone(&read),
+        count: Arc::clone(&read),
         limit: Limit::Content(CONTENT_LENGTH_MAX),
     };
     let compressed = source.path.extension().is_some_and(|end| end == "gz");
-    let plain: Box<dyn Read> = if compressed {
+    let plain: Box<dyn Read + Send> = if compressed {
         let packed = io::BufReader::with_capacity(BUFFER_LENGTH, counted);
         Box::new(Counted {
             inner: MultiGzDecoder::new(packed),
-            count: Rc::new(Cell::new(0)),
+            count: Arc::new(AtomicU64::new(0)),
             limit: Limit::Content(expanded_length_max(length)),
         })
     } else {
         Box::new(counted)
     };
-    let since_record = Rc::new(Cell::new(0));
+    let since_record = Arc::new(AtomicU64::new(0));
     let bounded = Counted {
         inner: plain,
-        count: Rc::clone(&since_record),
+        count: Arc::clone(&since_record),
         limit: Limit::Record,
     };
     let mut reader = ReaderBuilder::new()
@@ -80,27 +85,106 @@ fn read_file(source: &CsvSource, intake: &mut Intake<'_>) -> Result<(), Stop> {
         .has_headers(false)
         .buffer_capacity(BUFFER_LENGTH)
         .from_reader(bounded);
-    let mut record = ByteRecord::new();
-    let names = header(&mut reader, &mut record, source.delimiter)?;
+    let names = header(&mut reader, source.delimiter)?;
     let layout = intake.layout(&names);
-    while !intake.is_over() {
-        since_record.set(0);
-        let line = reader.position().line();
-        match reader.read_byte_record(&mut record) {
-            Ok(true) => {}
-            Ok(false) => return Ok(()),
-            Err(error) => return Err(unreadable(error, line)),
-        }
-        let line = record.position().map_or(line, csv::Position::line);
-        if record.len() == names.len() {
-            intake.row(line, &layout, |position| Field::Text(&record[position]));
+    let mut records = Records {
+        reader,
+        since_record,
+        fields: names.len(),
+    };
+    let (mut block, mut next) = (Block::default(), Block::default());
+    records.fill(&mut block);
+    loop {
+        if block.end.is_some() {
+            block.feed(intake, &layout);
         } else {
-            intake.ragged(line, record.len());
+            rayon::join(|| records.fill(&mut next), || block.feed(intake, &layout));
         }
         #[allow(clippy::cast_precision_loss)] // for a progress bar
-        intake.report(|| (length > 0).then(|| read.get() as f64 / length as f64));
+        let part = |length: u64| read.load(Ordering::Relaxed) as f64 / length as f64;
+        intake.report(|| (length > 0).then(|| part(length)));
+        match block.end.take() {
+            Some(end) => return end,
+            None if intake.is_over() => return Ok(()),
+            None => std::mem::swap(&mut block, &mut next),
+        }
     }
-    Ok(())
+}
+
+/// The records of a file.
+struct Records<R> {
+    reader: Reader<R>,
+    /// Bytes since the last one.
+    since_record: Arc<AtomicU64>,
+    /// Fields that each has.
+    fields: usize,
+}
+
+/// Some records of a file.
+#[derive(Default)]
+struct Block {
+    /// Those at the front have as many fields as the header; what is behind them is left from another block.
+    records: Vec<ByteRecord>,
+    /// Their lines.
+    lines: Vec<u64>,
+    /// Lines and fields of the other records.
+    ragged: Vec<(u64, usize)>,
+    /// How the file ended, where it has.
+    end: Option<Result<(), Stop>>,
+}
+
+impl<R: Read> Records<R> {
+    fn fill(&mut self, block: &mut Block) {
+        block.clear();
+        let mut bytes = 0;
+        while bytes < BYTES_AT_ONCE && block.lines.len() < RECORDS_AT_ONCE {
+            if block.records.len() == block.lines.len() {
+                block.records.push(ByteRecord::new());
+            }
+            let record = &mut block.records[block.lines.len()];
+            self.since_record.store(0, Ordering::Relaxed);
+            let line = self.reader.position().line();
+            match self.reader.read_byte_record(record) {
+                Ok(true) => {}
+                Ok(false) => {
+                    block.end = Some(Ok(()));
+                    return;
+                }
+                Err(error) => {
+                    block.end = Some(Err(unreadable(error, line)));
+                    return;
+                }
+            }
+            let line = record.position().map_or(line, csv::Position::line);
+            bytes += record.as_slice().len();
+            match record.len() == self.fields {
+                true => block.lines.push(line),
+                false => block.ragged.push((line, record.len())),
+            }
+            if block.ragged.len() > RECORDS_AT_ONCE {
+                return;
+            }
+        }
+    }
+}
+
+impl Block {
+    /// Forgets all of it, and keeps the memory of its records, but for that of long ones.
+    fn clear(&mut self) {
+        self.lines.clear();
+        self.ragged.clear();
+        let long = |record: &&mut ByteRecord| record.as_slice().len() > BYTES_AT_ONCE;
+        let long = self.records.iter_mut().filter(long);
+        long.for_each(|record| *record = ByteRecord::new());
+    }
+
+    fn feed(&self, intake: &mut Intake<'_>, layout: &Layout) {
+        let field = |position: usize, row: usize| Field::Text(&self.records[row][position]);
+        intake.batch(&self.lines, layout, field);
+        for (line, fields) in &self.ragged {
+            intake.ragged(*line, *fields);
+        }
+    }
 }
 
 /// How much a compressed file of `length` bytes may hold.
@@ -111,11 +195,8 @@ fn expanded_length_max(length: u64) -> u64 {
 }
 
 /// The names of the columns.
-fn header<R: Read>(
-    reader: &mut Reader<R>,
-    record: &mut ByteRecord,
-    delimiter: u8,
-) -> Result<Vec<String>, Stop> {
+fn header<R: Read>(reader: &mut Reader<R>, delimiter: u8) -> Result<Vec<String>, Stop> {
+    let record = &mut ByteRecord::new();
     let stop = |found, wanted: &str| Stop::Header {
         found,
         wanted: wanted.to_owned(),
@@ -247,7 +328,7 @@ pub(super) fn unopened(source: &str, error: &io::Error) -> CohortProblem {
 /// Counts what is read through it, and ends where that becomes too much.
 struct Counted<R> {
     inner: R,
-    count: Rc<Cell<u64>>,
+    count: Arc<AtomicU64>,
     limit: Limit,
 }
 
@@ -276,11 +357,11 @@ impl<R: Read> Read for Counted<R> {
             Limit::Record => RECORD_LENGTH_MAX,
             Limit::Content(most) => most,
         };
-        if self.count.get() > most {
+        if self.count.load(Ordering::Relaxed) > most {
             return Err(io::Error::other(TooLong(self.limit)));
         }
         let length = self.inner.read(buffer)?;
-        self.count.set(self.count.get() + length as u64);
+        self.count.fetch_add(length as u64, Ordering::Relaxed);
         Ok(length)
     }
 }

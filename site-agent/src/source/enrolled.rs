@@ -146,7 +146,7 @@ impl FrozenTable {
 pub fn read_enrolled(
     source: &SourceConfig,
     study: &Study,
-    progress: &mut dyn FnMut(ReadProgress),
+    progress: &mut (dyn FnMut(ReadProgress) + Send),
 ) -> Result<Enrolled, CohortProblems> {
     let Some(outcome) = study.outcomes.first() else {
         return Err(CohortProblems::new(Vec::new()));
@@ -169,7 +169,7 @@ fn intake<'p>(
     (source, terms): (&SourceConfig, Terms),
     outcome: &StudyOutcome,
     features: &[Feature],
-    progress: &'p mut dyn FnMut(ReadProgress),
+    progress: &'p mut (dyn FnMut(ReadProgress) + Send),
 ) -> Intake<'p> {
     let cohort = CohortSpecification {
         outcome: outcome.specification.clone(),

@@ -77,7 +77,7 @@ impl<'s> Freezing<'s> {
     /// [`CohortProblems`]: everything that does not fit any of the cohorts, none of it with a patient's value.
     pub fn read(
         &self,
-        progress: &mut dyn FnMut(ReadProgress),
+        progress: &mut (dyn FnMut(ReadProgress) + Send),
     ) -> Result<FrozenPatients, CohortProblems> {
         self.freeze(self.record(self.wanted(), progress)?)
     }
@@ -100,7 +100,7 @@ impl<'s> Freezing<'s> {
     pub(super) fn record(
         &self,
         wanted: Option<HashSet<String>>,
-        progress: &mut dyn FnMut(ReadProgress),
+        progress: &mut (dyn FnMut(ReadProgress) + Send),
     ) -> Result<FrozenTable, CohortProblems> {
         let Some(first) = self.cohorts.first() else {
             return Err(CohortProblems::new(Vec::new()));
@@ -201,7 +201,7 @@ impl<'s> Freezing<'s> {
         &self,
         cohort: &CohortSpecification,
         gridded: &HashSet<usize>,
-        progress: &'p mut dyn FnMut(ReadProgress),
+        progress: &'p mut (dyn FnMut(ReadProgress) + Send),
     ) -> Intake<'p> {
         let source = self.source;
         let cell_min = self.cell_min;

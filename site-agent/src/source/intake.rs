@@ -59,9 +59,11 @@ pub(super) struct Intake<'p> {
     ragged_rows: u64,
     fields_wanted: usize,
     rows: u64,
+    /// So many rows are reported next.
+    report_at: u64,
     left_out: u64,
     problems: Vec<CohortProblem>,
-    progress: &'p mut dyn FnMut(ReadProgress),
+    progress: &'p mut (dyn FnMut(ReadProgress) + Send),
 }
 
 impl<'p> Intake<'p> {
@@ -72,7 +74,7 @@ impl<'p> Intake<'p> {
         (cohort, gridded): (&CohortSpecification, &HashSet<usize>),
         terms: Terms,
         (source, word): (String, &'static str),
-        progress: &'p mut dyn FnMut(ReadProgress),
+        progress: &'p mut (dyn FnMut(ReadProgress) + Send),
     ) -> Self {
         let mut problems = Vec::new();
         let mut problem = |column: &str, mismatch: Mismatch| {
@@ -114,6 +116,7 @@ impl<'p> Intake<'p> {
             ragged_rows: 0,
             fields_wanted: 0,
             rows: 0,
+            report_at: ROWS_BETWEEN_REPORTS,
             left_out: 0,
             problems,
             progress,
@@ -361,7 +364,8 @@ impl<'p> Intake<'p> {
 
     /// Reports progress now and then; `fraction` of the source that is read, where it is known.
     pub(super) fn report(&mut self, fraction: impl FnOnce() -> Option<f64>) {
-        if self.rows.is_multiple_of(ROWS_BETWEEN_REPORTS) {
+        if self.rows >= self.report_at {
+            self.report_at = self.rows + ROWS_BETWEEN_REPORTS;
             (self.progress)(ReadProgress {
                 rows: self.rows,
                 fraction: fraction(),

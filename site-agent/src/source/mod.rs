@@ -186,7 +186,7 @@ pub struct ReadProgress {
 pub fn read_cohort(
     source: &SourceConfig,
     job: &Job,
-    progress: &mut dyn FnMut(ReadProgress),
+    progress: &mut (dyn FnMut(ReadProgress) + Send),
 ) -> Result<SiteCohort, CohortProblems> {
     read(source, job, Terms::Job, None, progress).into_cohort()
 }
@@ -200,7 +200,7 @@ pub fn read_for_release(
     source: &SourceConfig,
     job: &Job,
     cell_min: u64,
-    progress: &mut dyn FnMut(ReadProgress),
+    progress: &mut (dyn FnMut(ReadProgress) + Send),
 ) -> Result<SiteCohort, CohortProblems> {
     read(source, job, Terms::Site { cell_min }, None, progress).unless_degenerate()
 }
@@ -220,7 +220,7 @@ fn read(
     job: &Job,
     terms: Terms,
     survey: Option<Survey>,
-    progress: &mut dyn FnMut(ReadProgress),
+    progress: &mut (dyn FnMut(ReadProgress) + Send),
 ) -> Reading {
     read_by(source, job, terms, Wanted::Cohort(survey), progress)
 }
@@ -238,7 +238,7 @@ fn read_by(
     job: &Job,
     terms: Terms,
     wanted: Wanted,
-    progress: &mut dyn FnMut(ReadProgress),
+    progress: &mut (dyn FnMut(ReadProgress) + Send),
 ) -> Reading {
     let cohort = (&*job.cohort, &gridded(job));
     let intake = Intake::new(source, cohort, terms, called(source), progress);
