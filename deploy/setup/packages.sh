@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the system packages that Kindred needs, where they are absent.
 #   packages.sh build   a C compiler, pkg-config and OpenBLAS
-#   packages.sh test    the same, PostgreSQL, Chromium, tinyproxy and Python, which the tests start (without the last three they skip theirs)
+#   packages.sh test    the same, PostgreSQL, Chromium with its driver, tinyproxy and Python, which the tests start (without the last three they skip theirs)
 set -euo pipefail
 
 purpose=${1:-build}
@@ -17,7 +17,7 @@ have_postgres() {
 }
 # Asked for where it is one package; elsewhere the tests do without.
 have_chromium() {
-    command -v chromium >/dev/null || command -v chromium-browser >/dev/null || ! command -v apt-get >/dev/null
+    { { command -v chromium || command -v chromium-browser; } && command -v chromedriver; } >/dev/null || ! command -v apt-get >/dev/null
 }
 have_tinyproxy() {
     command -v tinyproxy >/dev/null || ! command -v apt-get >/dev/null
@@ -47,7 +47,7 @@ fi
 
 if command -v apt-get >/dev/null; then
     packages=(build-essential pkg-config libopenblas-dev)
-    [ "$purpose" = test ] && packages+=(postgresql chromium python3-venv tinyproxy-bin)
+    [ "$purpose" = test ] && packages+=(postgresql chromium chromium-driver python3-venv tinyproxy-bin)
     if [ "$(id -u)" -ne 0 ] && [ ${#as_root[@]} -eq 0 ]; then
         stop "may not install packages here; ask an administrator for: apt-get install ${packages[*]}"
     fi

@@ -24,11 +24,11 @@ const OPERATOR: &str = "researcher";
 
 /// A coordinator, agents, and an operator.
 pub struct Deployment {
-    /// Where all of it lies.
-    pub home: Home,
     port: u16,
     coordinator: Option<Process>,
     agents: BTreeMap<&'static str, Process>,
+    /// Where all of it lies. It goes last: programs of a test that fails show their logs.
+    pub home: Home,
 }
 
 impl Deployment {

@@ -3,6 +3,7 @@
 
 #![allow(clippy::print_stdout)] // what a test skips, and the logs of one that fails, show among its own output
 
+pub mod chromium;
 pub mod deployment;
 pub mod draws;
 pub mod exit;

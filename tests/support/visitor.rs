@@ -83,8 +83,13 @@ pub fn raw(port: u16, request: &[u8]) -> Reply {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("the pages listen");
     // The other side may refuse a body before its end.
     let _ = stream.write_all(request);
-    let mut bytes = Vec::new();
-    let _ = stream.read_to_end(&mut bytes);
+    let (mut bytes, mut part) = (Vec::new(), [0; 64 * 1024]);
+    // Not every server ends its line after an answer.
+    while !is_whole(&bytes)
+        && let Ok(read @ 1..) = stream.read(&mut part)
+    {
+        bytes.extend(&part[..read]);
+    }
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
     let status = head.split(' ').nth(1).and_then(|code| code.parse().ok());
@@ -93,6 +98,18 @@ pub fn raw(port: u16, request: &[u8]) -> Reply {
         head: head.to_owned(),
         body: unchunked(head, body),
     }
+}
+
+/// Whether an answer has the length that it states.
+fn is_whole(bytes: &[u8]) -> bool {
+    let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
+        return false;
+    };
+    let head = String::from_utf8_lossy(&bytes[..end]).to_lowercase();
+    let mut lines = head.lines();
+    let stated = lines.find_map(|line| line.strip_prefix("content-length:"));
+    let stated = stated.and_then(|length| length.trim().parse::<usize>().ok());
+    stated.is_some_and(|length| bytes.len() >= end + 4 + length)
 }
 
 /// A body without the marks of its chunks.
@@ -158,6 +175,11 @@ impl Browser {
             cookie: String::new(),
             token: String::new(),
         }
+    }
+
+    /// The whole address of a page.
+    pub fn address(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.port)
     }
 
     /// Opens the address with the key, and keeps the cookie.

@@ -15,6 +15,7 @@ use similarity::uses::map::Map;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -34,8 +35,8 @@ const STILL_LEARNING: &str =
 pub(crate) struct Bedside {
     setting: Setting,
     place: Where,
-    /// When the patients were read.
-    pub(crate) read: Timestamp,
+    /// When the patients were read, in milliseconds since 1970.
+    read: AtomicU64,
     usual: Mutex<BTreeMap<usize, Arc<Vec<f64>>>>,
     map: OnceLock<Result<Map, String>>,
     learned: OnceLock<Result<Learned, String>>,
@@ -107,12 +108,31 @@ impl Bedside {
         Ok(Self {
             setting: Setting::open(&place)?,
             place,
-            read: now,
+            read: AtomicU64::new(now.0),
             usual: Mutex::default(),
             map: OnceLock::new(),
             learned: OnceLock::new(),
             began: OnceLock::new(),
         })
+    }
+
+    /// When the patients were read.
+    pub(crate) fn read(&self) -> Timestamp {
+        Timestamp(self.read.load(Ordering::Relaxed))
+    }
+
+    /// What was opened later takes this one's place, unless it would say the same: then this one, and all that it has learned, stays.
+    pub(crate) fn or(self: &Arc<Self>, later: Self) -> Arc<Self> {
+        let (own, new) = (&self.setting, &later.setting);
+        let is_same = own.digest == new.digest && own.remarks == new.remarks;
+        // A metric of the hospital's own may have been adapted again.
+        match is_same && self.place.by != By::Personal {
+            true => {
+                self.read.store(later.read().0, Ordering::Relaxed);
+                Arc::clone(self)
+            }
+            false => Arc::new(later),
+        }
     }
 
     /// What is said of a patient, by the `k` most similar.

@@ -26,6 +26,8 @@ pub(super) struct Left {
     pub(super) patients: Patients,
     /// How a new patient's file is read.
     pub(super) source: SourceConfig,
+    /// Of the present cohort.
+    pub(super) digest: String,
     /// Whether the cohort is that of the run.
     pub(super) is_same: bool,
     /// What is to be known of the cohort.
@@ -66,7 +68,8 @@ impl Left {
         let mut cohort = read.cohort;
         cohort.take_logarithms(&job.cohort.logarithms())?;
         let mut remarks: Vec<String> = read.remarks.iter().map(ToString::to_string).collect();
-        let is_same = digest(&cohort, &read.patients) == record.cohort;
+        let digest = digest(&cohort, &read.patients);
+        let is_same = digest == record.cohort;
         if !is_same {
             let (then, now) = (record.patients, cohort.patients());
             let differs = match then == now {
@@ -85,6 +88,7 @@ impl Left {
             cohort,
             patients: read.patients,
             source,
+            digest,
             is_same,
             remarks,
         })

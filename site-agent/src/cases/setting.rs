@@ -4,6 +4,7 @@ use super::CasesError;
 use super::left::{self, Left};
 use super::record::{FOREST, Learned, LearnedMetric, LearnedRegression, PERSONAL, RECORD, Record};
 use super::shown::short;
+use super::spreads;
 use super::survival::Presentation;
 use crate::cli::{By, Where};
 use crate::config::SourceConfig;
@@ -23,6 +24,7 @@ use similarity::learn::regression::{CoxDetails, Fit, Ridge, Settings, fit, rows}
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// What cases are looked for in.
 #[derive(Clone)]
@@ -43,8 +45,12 @@ pub(super) struct Setting {
     pub(super) common: Option<LearnedRegression>,
     /// What is to be known before the answer is believed.
     pub(super) remarks: Vec<String>,
+    /// Of the cohort, as a record has it.
+    pub(super) digest: String,
     /// How a new patient's file is read.
     source: SourceConfig,
+    /// What all patients have of each feature, in words, once it was asked for.
+    all: OnceLock<Vec<String>>,
 }
 
 /// A regression that weighs.
@@ -77,6 +83,7 @@ impl Setting {
             cohort,
             patients,
             source,
+            digest,
             is_same,
             mut remarks,
         } = Left::open(&place.of)?;
@@ -108,21 +115,31 @@ impl Setting {
             comparison,
             fit,
             remarks,
+            digest,
             source,
+            all: OnceLock::new(),
+        })
+    }
+
+    /// What all patients have of each feature, in words.
+    pub(super) fn all(&self) -> &[String] {
+        self.all.get_or_init(|| {
+            let everybody: Vec<usize> = (0..self.patients.len()).collect();
+            let features = self.job.cohort.features.iter().zip(&self.columns);
+            features
+                .map(|(feature, column)| spreads::in_words(feature, &column.values, &everybody))
+                .collect()
         })
     }
 
     /// The patients of the cohort with these identifiers, or at these places from 1 where the source names none.
     pub(super) fn rows(&self, ids: &[String]) -> Result<Vec<usize>, CasesError> {
-        let places = self.places();
         let row = |id: &String| {
-            places
-                .get(id)
-                .copied()
-                .ok_or_else(|| CasesError::NoPatient {
-                    patients: self.patients.len(),
-                    named: self.patients.are_named(),
-                })
+            let row = self.patients.place(id);
+            row.ok_or_else(|| CasesError::NoPatient {
+                patients: self.patients.len(),
+                named: self.patients.are_named(),
+            })
         };
         ids.iter().map(row).collect()
     }

@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use protocol::cohort::{Feature, Value};
 use report::{Part, Table};
-use service::pages::{Fault, Page, Visitor, problem, token};
+use service::pages::{Fault, Page, Visitor, token};
 use std::sync::Arc;
 
 /// The answer.
@@ -81,7 +81,7 @@ pub(super) fn page(
         (what_if(visitor, id, features, &answered.values, filled))
         h2 { "How this was made" }
         p { "Compared by " (runs::in_words(question.by)) ". Run " (run.run) ", method " (run.job.method.name()) "." }
-        @if let Some(read) = report::moment(bedside.read) {
+        @if let Some(read) = report::moment(bedside.read()) {
             p { "Patients were read at " (read.split('.').next().unwrap_or(&read).trim_end_matches('Z')) " UTC; after ten minutes they are read again." }
         }
         ul { @for note in &answered.notes { li { (note) } } }
@@ -162,14 +162,14 @@ fn what_if(
             .collect(),
     };
     let problems = filled.map_or(&[][..], |filled| &filled.problems);
-    let many = problems.iter().flatten().count();
+    let is_wrong = problems.iter().any(Option::is_some);
     html! {
         section.screen id="what-if" {
             h2 { "What if" }
-            @if many > 0 { (problem(&format!("{many} of the fields below cannot be used."))) }
-            details open[many > 0] {
+            (fields::wrong(features, problems))
+            details open[is_wrong] {
                 summary { "Change a value and see what changes" }
-                form method="post" action=(format!("/answer/{id}/what-if")) autocomplete="off" {
+                form method="post" action=(format!("/answer/{id}/what-if#what-if")) autocomplete="off" {
                     (token(visitor))
                     (fields::fields(features, &texts, problems))
                     button type="submit" { "See what changes" }

@@ -27,17 +27,16 @@ pub(super) async fn find(
             known: Some(form.get("patient").to_owned()),
             values: None,
         };
-        let again = |problem: String, by| Forms {
-            by,
-            problem: Some(problem),
-            ..Forms::default()
+        let again = |problem: String| {
+            let forms = Forms {
+                problem: Some(problem),
+                ..Forms::sent(&form)
+            };
+            Ok(runs::forms(desk, visitor, &run, &forms))
         };
         match runs::chosen(form.get("by"), form.get("k")) {
-            Err(problem) => Ok(runs::forms(desk, visitor, &run, &again(problem, None))),
-            Ok((by, k)) => match keep(desk, visitor, (&run, by, k), who)? {
-                Ok(page) => Ok(page),
-                Err(problem) => Ok(runs::forms(desk, visitor, &run, &again(problem, Some(by)))),
-            },
+            Err(problem) => again(problem),
+            Ok((by, k)) => keep(desk, visitor, (&run, by, k), who)?.or_else(again),
         }
     })
     .await
@@ -60,10 +59,10 @@ pub(super) async fn new(
         } = fields::read(features, &form, None);
         let chosen = runs::chosen(form.get("by"), form.get("k"));
         let mut again = Forms {
-            by: chosen.as_ref().ok().map(|(by, _)| *by),
             problem: chosen.as_ref().err().cloned(),
             texts,
             problems,
+            ..Forms::sent(&form)
         };
         let (Some(values), Ok((by, k))) = (values, chosen) else {
             return Ok(runs::forms(desk, visitor, &run, &again));
@@ -99,7 +98,7 @@ fn keep(
     match bedside.check(&who, k) {
         Ok(()) => {}
         Err(error @ (CasesError::NoPatient { .. } | CasesError::TooMany { .. })) => {
-            return Ok(Err(error.to_string()));
+            return Ok(Err(report::as_sentence(&error.to_string())));
         }
         Err(error) => return Err(error.into()),
     }
@@ -148,7 +147,8 @@ pub(super) async fn what_if(
             ..question
         };
         let id = desk.questions().keep(changed)?;
-        Ok(see(&format!("/answer/{id}")))
+        // Not to the part of the page that the form was sent from.
+        Ok(see(&format!("/answer/{id}#top")))
     })
     .await
 }

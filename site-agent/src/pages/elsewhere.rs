@@ -98,7 +98,7 @@ pub(super) fn section(
                 "The other hospitals are asked"
                 @if let Some(of) = of { ", by run " (of) }
                 ". The answer comes once all of them have answered. "
-                a href=(format!("/answer/{id}#elsewhere")) { "Look again" }
+                a href=(format!("/answer/{id}/elsewhere")) { "Look again" }
             }
         },
         Some(Elsewhere::Failed(why)) => {
@@ -132,6 +132,21 @@ fn offer(
     }
 }
 
+/// Leads to what they say by now: a link from a page to a part of itself would load nothing.
+pub(super) async fn look(
+    State(desk): AtDesk,
+    Extension(visitor): By,
+    Path(id): Path<String>,
+) -> Response {
+    let known = desk.question(&visitor, &id);
+    desk.door.made(&visitor, known.map(|_| see(&here(&id))))
+}
+
+/// The part of an answer that is about them.
+fn here(id: &str) -> String {
+    format!("/answer/{id}#elsewhere")
+}
+
 /// Asks the other hospitals.
 pub(super) async fn ask(
     State(desk): AtDesk,
@@ -141,7 +156,7 @@ pub(super) async fn ask(
 ) -> Response {
     desk.work(visitor, move |desk, visitor| {
         let question = desk.question(visitor, &id)?;
-        let here = format!("/answer/{id}#elsewhere");
+        let here = here(&id);
         if let Some(Elsewhere::Asked(_) | Elsewhere::Answered(_)) = question.elsewhere {
             return Ok(see(&here));
         }

@@ -101,6 +101,22 @@ fn years(text: &str) -> Result<Value, String> {
         .ok_or_else(|| "wanted an age in years".to_owned())
 }
 
+/// What is wrong with them, each with the way to its field; nothing where nothing is.
+pub(super) fn wrong(features: &[Feature], problems: &[Option<String>]) -> Markup {
+    let wrong = features.iter().zip(problems).enumerate();
+    let wrong: Vec<(usize, &Feature, &str)> = wrong
+        .filter_map(|(place, (feature, problem))| Some((place, feature, problem.as_deref()?)))
+        .collect();
+    html! {
+        @if !wrong.is_empty() {
+            div.problem role="alert" {
+                p { (wrong.len()) " of the fields below cannot be used:" }
+                ul { @for (place, feature, problem) in wrong { li { a href=(format!("#{}", field(place))) { (feature.label) } ": " (problem) "." } } }
+            }
+        }
+    }
+}
+
 /// The fields, with what was written into them and what is wrong with it.
 pub(super) fn fields(
     features: &[Feature],

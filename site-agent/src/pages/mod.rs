@@ -135,7 +135,10 @@ fn routes(desk: Arc<Desk>) -> Router {
         .route("/answer/{id}", get(answer::show))
         .route("/answer/{id}/similar.csv", get(answer::csv))
         .route("/answer/{id}/what-if", post(ask::what_if))
-        .route("/answer/{id}/elsewhere", post(elsewhere::ask))
+        .route(
+            "/answer/{id}/elsewhere",
+            get(elsewhere::look).post(elsewhere::ask),
+        )
         .route("/studies", get(studies::all))
         .route("/study/{name}", get(study::review))
         .route("/study/{name}/data", get(study::data))

@@ -12,7 +12,7 @@ use axum::response::Response;
 use clap::ValueEnum;
 use maud::{Markup, html};
 use protocol::job::Job;
-use service::pages::{Fault, Page, Visitor, problem, token};
+use service::pages::{Fault, Form, Page, Visitor, problem, token};
 use std::sync::Arc;
 
 /// Similar patients, where nobody says how many.
@@ -93,26 +93,39 @@ pub(super) fn known(desk: &Desk, run: &str) -> Result<LeftRun, Fault> {
 #[derive(Default)]
 pub(super) struct Forms {
     pub(super) by: Option<Distance>,
+    pub(super) k: String,
+    pub(super) patient: String,
     pub(super) texts: Vec<String>,
     pub(super) problems: Vec<Option<String>>,
     /// What is wrong beyond one field.
     pub(super) problem: Option<String>,
 }
 
+impl Forms {
+    /// As one of them was sent.
+    pub(super) fn sent(form: &Form) -> Self {
+        Self {
+            by: Distance::from_str(form.get("by"), false).ok(),
+            k: form.get("k").to_owned(),
+            patient: form.get("patient").to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
 /// A page with both forms.
 pub(super) fn forms(desk: &Desk, visitor: &Visitor, run: &LeftRun, forms: &Forms) -> Response {
     let Forms {
-        by,
+        patient,
         texts,
         problems,
         problem: wrong,
+        ..
     } = forms;
     let job = &run.job;
-    let many = problems.iter().flatten().count();
-    let by = by.unwrap_or(Distance::Run);
     let body = html! {
         @if let Some(wrong) = wrong { (problem(wrong)) }
-        @if many > 0 { (problem(&format!("{many} of the fields below cannot be used."))) }
+        (fields::wrong(&job.cohort.features, problems))
         p.note { (title_of(job)) }
         p.note { "Outcome: " (job.cohort.outcome.label_with_unit()) ". Method " (job.method.name()) ", run " (run.run) "." }
         h2 { "A patient of this hospital" }
@@ -120,9 +133,9 @@ pub(super) fn forms(desk: &Desk, visitor: &Visitor, run: &LeftRun, forms: &Forms
             (token(visitor))
             div.field {
                 label for="patient" { "Identifier" }
-                input id="patient" name="patient" type="text" autocomplete="off" required;
+                input id="patient" name="patient" type="text" autocomplete="off" value=(patient) required;
             }
-            (choices(run, by, "find"))
+            (choices(run, forms, "find"))
             button type="submit" { "Find similar patients" }
         }
         h2 { "Another patient" }
@@ -130,11 +143,11 @@ pub(super) fn forms(desk: &Desk, visitor: &Visitor, run: &LeftRun, forms: &Forms
             (token(visitor))
             p { "Leave empty what is not known." }
             (fields::fields(&job.cohort.features, texts, problems))
-            (choices(run, by, "new"))
+            (choices(run, forms, "new"))
             button type="submit" { "Find similar patients" }
         }
     };
-    let is_wrong = wrong.is_some() || many > 0;
+    let is_wrong = wrong.is_some() || problems.iter().any(Option::is_some);
     let status = match is_wrong {
         true => StatusCode::UNPROCESSABLE_ENTITY,
         false => StatusCode::OK,
@@ -149,7 +162,12 @@ pub(super) fn forms(desk: &Desk, visitor: &Visitor, run: &LeftRun, forms: &Forms
 }
 
 /// By what is compared, and how many are wanted.
-fn choices(run: &LeftRun, by: Distance, form: &str) -> Markup {
+fn choices(run: &LeftRun, forms: &Forms, form: &str) -> Markup {
+    let by = forms.by.unwrap_or(Distance::Run);
+    let wanted = match forms.k.as_str() {
+        "" => SIMILAR.to_string(),
+        written => written.to_owned(),
+    };
     let (how, many) = (format!("{form}-by"), format!("{form}-k"));
     let all = Distance::value_variants().iter().filter(|one| match one {
         Distance::Personal => run.has_personal,
@@ -174,7 +192,7 @@ fn choices(run: &LeftRun, by: Distance, form: &str) -> Markup {
             }
             div.field {
                 label for=(many) { "Similar patients" }
-                input id=(many) name="k" type="text" inputmode="numeric" autocomplete="off" value=(SIMILAR);
+                input id=(many) name="k" type="text" inputmode="numeric" autocomplete="off" value=(wanted);
             }
         }
     }

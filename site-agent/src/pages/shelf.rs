@@ -60,12 +60,16 @@ impl Bedsides {
         let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = known()
             .iter()
-            .find(|one| one.run == run && one.by == by && is_fresh(one.bedside.read))
+            .find(|one| one.run == run && one.by == by)
             .map(|one| Arc::clone(&one.bedside));
-        if let Some(found) = found {
-            return Ok(found);
+        if let Some(found) = found.as_ref().filter(|found| is_fresh(found.read())) {
+            return Ok(Arc::clone(found));
         }
-        let bedside = Arc::new(Bedside::open(config, run, by, now)?);
+        let opened = Bedside::open(config, run, by, now)?;
+        let bedside = match found {
+            Some(found) => found.or(opened),
+            None => Arc::new(opened),
+        };
         let mut known = known();
         known.retain(|one| one.run != run || one.by != by);
         let more = (known.len() + 1).saturating_sub(OPEN_MAX);

@@ -81,7 +81,7 @@ fn page(
         Some(_) | None => None,
     };
     let body = html! {
-        @if let Some(wrong) = wrong { (problem(wrong)) }
+        @if let (Some(wrong), true) = (wrong, approved.is_some()) { (problem(wrong)) }
         section.answer aria-label="The answer" {
             p.lead {
                 @match approved {
@@ -97,7 +97,7 @@ fn page(
         @if let Some(left) = &left { h2 { "What is left" } (budget(left)) }
         h2 { "What it asks" }
         (readable(&review.to_string()))
-        @if approved.is_none() { (form(visitor, config, study)) }
+        @if approved.is_none() { (form(visitor, config, study, wrong)) }
     };
     let status = match wrong {
         Some(_) => StatusCode::UNPROCESSABLE_ENTITY,
@@ -112,17 +112,18 @@ fn page(
 }
 
 /// Approval, behind the typed name of the study.
-fn form(visitor: &Visitor, config: &SiteConfig, study: &Study) -> Markup {
+fn form(visitor: &Visitor, config: &SiteConfig, study: &Study, wrong: Option<&str>) -> Markup {
     let name = study.name.as_str();
     let undeclared = source::undeclared_units(&config.source, &study.features);
     html! {
         section.screen id="approve" {
             h2 { "Approve" }
+            @if let Some(wrong) = wrong { (problem(wrong)) }
             p {
                 "Approval reads the patients once, copies those with an outcome, and signs. Runs of the study are then answered without a \
                  further question. It cannot be taken back, but the hospital can leave the study."
             }
-            form method="post" action=(format!("/study/{name}/approve")) autocomplete="off" {
+            form method="post" action=(format!("/study/{name}/approve#approve")) autocomplete="off" {
                 (token(visitor))
                 input type="hidden" name="digest" value=(study.digest());
                 @if !undeclared.is_empty() {
@@ -178,7 +179,7 @@ pub(super) async fn approve(
         match studies::approve(&asked, now()) {
             Ok(_) => {
                 desk.did(visitor, Act::Approved, To::Study(&name))?;
-                Ok(see(&format!("/study/{name}")))
+                Ok(see(&format!("/study/{name}#top")))
             }
             Err(error) => wrong(&format!("Nothing was approved. {}", report::with_causes(&error))),
         }

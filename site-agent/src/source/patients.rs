@@ -86,6 +86,18 @@ impl Patients {
         kept
     }
 
+    /// The place of the patient of this name; none where nobody has it.
+    #[must_use]
+    pub fn place(&self, name: &str) -> Option<usize> {
+        match self.named {
+            true => (0..self.len()).find(|index| self.bytes(*index) == name.as_bytes()),
+            false => {
+                let place = name.parse::<usize>().ok()?.checked_sub(1)?;
+                (place < self.len() && self.name(place) == name).then_some(place)
+            }
+        }
+    }
+
     pub(super) fn bytes(&self, index: usize) -> &[u8] {
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.text[start..self.ends[index]]

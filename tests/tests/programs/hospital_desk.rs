@@ -1,16 +1,15 @@
 //! Promise: at the hospital's desk a study is reviewed and approved behind its typed name, and what left, what is left, and what the other
 //! hospitals say is what the commands say.
 
-use crate::browser;
 use kindred_tests::deployment::{Deployment, operator_config};
 use kindred_tests::programs::{PATIENCE, coordinator, site_agent, until};
 use kindred_tests::samples::demo_job;
 use kindred_tests::studies::{OfStudy, STUDY, of_study};
-use kindred_tests::visitor::{Reply, Visitor, listening};
+use kindred_tests::visitor::{Visitor, listening};
 use std::fs;
 
 /// A deployment in which north has pages, and an operator for them.
-fn deployment() -> (Deployment, u16) {
+pub(crate) fn deployment() -> (Deployment, u16) {
     let deployment = Deployment::start();
     let (port, table) = listening();
     let folder = "certificates/operator-researcher";
@@ -24,16 +23,6 @@ fn deployment() -> (Deployment, u16) {
     (deployment, port)
 }
 
-fn look(deployment: &Deployment, visitor: &Visitor, reply: &Reply, name: &str) {
-    let style = visitor.send("GET", "/page.css", &[], "").body;
-    let linked = "<link rel=\"stylesheet\" href=\"/page.css\">";
-    let whole = reply
-        .body
-        .replace(linked, &format!("<style>{style}</style>"));
-    let path = deployment.home.write(&format!("looks/{name}.html"), &whole);
-    browser::check(&deployment.home, &path, name);
-}
-
 fn at_north(deployment: &Deployment, arguments: &[&str]) -> String {
     let all = [arguments, &["--config", "north.toml"]].concat();
     deployment
@@ -44,7 +33,7 @@ fn at_north(deployment: &Deployment, arguments: &[&str]) -> String {
 }
 
 /// Proposes a study, which every hospital but north approves by its command.
-fn propose(deployment: &Deployment, draft: &str) {
+pub(crate) fn propose(deployment: &Deployment, draft: &str) {
     let home = &deployment.home;
     home.write("draft.toml", draft);
     let out = format!("{STUDY}.study.toml");
@@ -98,8 +87,7 @@ fn a_study_is_approved_behind_its_name_and_its_pages_say_what_the_commands_say()
     until("the study to be proposed", PATIENCE, || {
         (visitor.get(&page).status == 200).then_some(())
     });
-    let waits = visitor.get("/studies").must(200, &["1 study waits"]);
-    look(&deployment, &visitor, &waits, "desk-studies");
+    visitor.get("/studies").must(200, &["1 study waits"]);
     // The whole review, as the command prints it.
     let review = visitor
         .get(&page)
@@ -118,11 +106,9 @@ fn a_study_is_approved_behind_its_name_and_its_pages_say_what_the_commands_say()
             .replace('"', "&quot;");
         assert!(review.body.contains(&line), "{line}");
     }
-    look(&deployment, &visitor, &review, "desk-review");
-    let data = visitor
+    visitor
         .get(&format!("{page}/data"))
         .must(200, &["The data fits the study", "first_1", "The study"]);
-    look(&deployment, &visitor, &data, "desk-data");
     // Only by its typed name, and only as it was shown.
     let digest = review
         .body
@@ -182,7 +168,6 @@ fn what_left(deployment: &Deployment, visitor: &mut Visitor, own: &str) {
             .collect::<String>()
     });
     let left = visitor.get("/left").must(200, &["Verified: all"]);
-    look(deployment, visitor, &left, "desk-left");
     // Totals by kind of the newest run are those of the command.
     let run = match run.filter(|run| left.body.contains(&format!("/left/{run}"))) {
         Some(run) => run,
@@ -218,7 +203,7 @@ fn what_left(deployment: &Deployment, visitor: &mut Visitor, own: &str) {
             .contains(sentence.split(". Digest").next().unwrap()),
         "{sentence}"
     );
-    let table = visitor.get(&format!("/study/{STUDY}/table-1")).must(
+    visitor.get(&format!("/study/{STUDY}/table-1")).must(
         200,
         &[
             "This hospital",
@@ -227,12 +212,10 @@ fn what_left(deployment: &Deployment, visitor: &mut Visitor, own: &str) {
             "350 patients of 4",
         ],
     );
-    look(deployment, visitor, &table, "desk-table-1");
     visitor.get("/checkup").must(200, &["Look now"]);
-    let checkup = visitor
+    visitor
         .post("/checkup", &[])
         .must(200, &["What was found", "certificate", "passed"]);
-    look(deployment, visitor, &checkup, "desk-checkup");
     elsewhere(deployment, visitor, &run);
 }
 
@@ -276,7 +259,6 @@ fn elsewhere(deployment: &Deployment, visitor: &mut Visitor, run: &str) {
             .then_some(page)
     });
     assert_eq!(left(deployment), before - 1);
-    look(deployment, visitor, &page, "bedside-elsewhere");
     deployment
         .home
         .write("new.csv", &format!("{header}\n{row}\n"));

@@ -3,11 +3,10 @@
 use super::super::CasesError;
 use super::super::setting::Asked;
 use super::super::shown::percent;
-use super::Learned;
 use super::chances::ByTime;
-use super::judged::on;
 use super::model::OneNew;
 use super::page::how_well;
+use super::{Answer, Learned};
 use report::{Part, Shares, Table};
 use similarity::cohort::Outcome;
 use similarity::uses::cases::{Interval, wilson};
@@ -47,16 +46,26 @@ impl Learned {
             .into_iter()
             .collect();
         sure.push(answer.sentence.clone());
-        let mut calibration: Vec<Part> = self.calibration().map(Part::Table).into_iter().collect();
-        let drawn = how_well(&self.held, &answer, &self.model)?;
-        calibration.extend(drawn.into_iter().flat_map(|(_, parts)| parts));
         Ok(Prediction {
             predicted,
             chances: one.and_then(|one| self.chances(one)).map(Part::Shares),
             sure,
-            calibration,
+            calibration: self.drawn(&answer)?.to_vec(),
             remarks: answer.remarks,
         })
+    }
+
+    /// How well predictions go, which is the same for every patient.
+    fn drawn(&self, answer: &Answer) -> Result<&[Part], CasesError> {
+        if let Some(drawn) = self.drawn.get() {
+            return Ok(drawn);
+        }
+        let table = self.calibration().map(Part::Table);
+        let drawn = how_well(&self.held, answer, &self.model)?;
+        let drawn = drawn.into_iter().flat_map(|(_, parts)| parts);
+        Ok(self
+            .drawn
+            .get_or_init(|| table.into_iter().chain(drawn).collect()))
     }
 
     /// What is predicted; of two classes the chance of the second, as everywhere on the page.
@@ -120,14 +129,15 @@ impl Learned {
         let mut rows: Vec<usize> = (0..column.len())
             .filter(|row| !column[*row].is_nan())
             .collect();
-        rows.sort_by(|a, b| {
-            (column[*a] - own)
-                .abs()
-                .total_cmp(&(column[*b] - own).abs())
-        });
-        rows.truncate(NEAREST);
         if rows.len() < NEAREST_MIN {
             return None;
+        }
+        let away = |row: usize| (column[row] - own).abs();
+        if rows.len() > NEAREST {
+            rows.select_nth_unstable_by(NEAREST, |a, b| {
+                away(*a).total_cmp(&away(*b)).then(a.cmp(b))
+            });
+            rows.truncate(NEAREST);
         }
         let of_rows = || rows.iter().map(|row| column[*row]);
         let (low, high) = (of_rows().fold(1.0, f64::min), of_rows().fold(0.0, f64::max));
@@ -137,9 +147,9 @@ impl Learned {
             .count();
         let share = wilson(seen, rows.len());
         Some(format!(
-            "Of the {} patients {} with the most similar chance ({:.0} to {:.0} %), {} were {}.",
+            "Of the {} {} with the most similar chance ({:.0} to {:.0} %), {} were {}.",
             rows.len(),
-            on(self.judged.seen).trim_end_matches(" patients"),
+            patients(self.judged.seen),
             100.0 * low,
             100.0 * high,
             with_ends(share),
@@ -176,8 +186,8 @@ impl Learned {
         Some(Table {
             title: "Predicted and observed".to_owned(),
             caption: format!(
-                "Patients {} in thirds of their chance to be {}: the mean chance, and the share observed (95 %).",
-                on(self.judged.seen).trim_end_matches(" patients"),
+                "The {} in thirds of their chance to be {}: the mean chance, and the share observed (95 %).",
+                patients(self.judged.seen),
                 levels[1]
             ),
             header: ["third by chance", "patients", "predicted", "observed"]
@@ -185,6 +195,14 @@ impl Learned {
                 .to_vec(),
             rows: THIRDS.iter().zip(rows.chunks(third)).map(row).collect(),
         })
+    }
+}
+
+/// Those whose predictions are compared with what happened.
+fn patients(seen: bool) -> &'static str {
+    match seen {
+        true => "patients in sample",
+        false => "held-out patients",
     }
 }
 

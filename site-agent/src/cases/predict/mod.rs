@@ -17,6 +17,7 @@ pub(super) use bedside::Prediction;
 use chances::{HeldChances, OneThird, thirds};
 use judged::Judged;
 use model::{Model, OneNew, Prototype};
+use report::Part;
 use serde::Serialize;
 use similarity::compare::{Comparison, Placed};
 use similarity::numeric::seed::Seed;
@@ -24,6 +25,7 @@ use similarity::uses::prediction::{
     Basis, Cohort, EXACT_PATIENTS_MAX, Fitted, HeldOut, KernelOf, held_out,
 };
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// What is shown.
 #[derive(Debug, Serialize)]
@@ -111,6 +113,8 @@ pub(super) struct Learned {
     names: Vec<String>,
     /// Their chances, of a survival outcome.
     by_time: Vec<HeldChances>,
+    /// How well it goes as parts of a page, once they were drawn.
+    drawn: OnceLock<Vec<Part>>,
 }
 
 impl Learned {
@@ -153,6 +157,7 @@ impl Learned {
             held,
             names,
             by_time,
+            drawn: OnceLock::new(),
         })
     }
 

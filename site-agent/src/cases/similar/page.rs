@@ -185,14 +185,14 @@ fn fared(answer: &Answer, one: &OneQuery) -> Vec<(String, f64, String)> {
 
 /// The patient, those most similar and the cohort by every feature.
 fn compared(setting: &Setting, asked: &Asked, query: usize, one: &OneQuery) -> Table {
-    let everybody: Vec<usize> = (0..setting.patients.len()).collect();
+    let all = setting.all();
     let row = |(place, feature): (usize, &Feature)| {
         let values = &setting.columns[place].values;
         vec![
             feature.label_with_unit(),
             shown::value(feature, &asked.columns[place].values, query),
             spreads::in_words(feature, values, &one.rows),
-            spreads::in_words(feature, values, &everybody),
+            all[place].clone(),
         ]
     };
     let features = setting.job.cohort.features.iter().enumerate();
