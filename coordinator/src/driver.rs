@@ -404,6 +404,7 @@ impl Driver {
             return;
         };
         progress.times.submitted = Some(shown.submitted);
+        progress.operator = OperatorName::new(&shown.operator).ok();
         let waiting = || shown.waiting(|site| self.sites.contains_key(site));
         let was = waiting();
         shown.progress.send_if_modified(|known| {

@@ -257,17 +257,24 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn summary(&self, run: &RunId, whose: &Reach) -> Result<Option<Progress>, StoreError> {
-        let sql = "SELECT ended.summary FROM ended JOIN runs ON runs.id = ended.run
+        let sql = "SELECT ended.summary, runs.operator FROM ended JOIN runs ON runs.id = ended.run
              WHERE runs.id = ?1 AND (?2 IS NULL OR runs.operator = ?2)";
-        let bytes: Option<Option<Vec<u8>>> = self
+        let found: Option<(Option<Vec<u8>>, String)> = self
             .connection
-            .query_row(sql, params![run.as_str(), whose.only()], |row| row.get(0))
+            .query_row(sql, params![run.as_str(), whose.only()], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
             .optional()?;
-        let Some(bytes) = bytes else { return Ok(None) };
+        let Some((bytes, operator)) = found else {
+            return Ok(None);
+        };
         let summary = bytes
             .map(|bytes| wire::decode_progress(&bytes))
             .transpose()?;
-        Ok(Some(summary.unwrap_or_else(|| unreadable(run.clone()))))
+        Ok(Some(Progress {
+            operator: OperatorName::new(&operator).ok(),
+            ..summary.unwrap_or_else(|| unreadable(run.clone()))
+        }))
     }
 
     /// Keeps a closed exchange; when this returns, it is on the disk.

@@ -169,6 +169,7 @@ impl Driver {
         let queued = Run::new(run.clone(), job, seed, warrant, submitted);
         let mut progress = queued.progress(self.clock.now());
         "queued".clone_into(&mut progress.phase);
+        progress.operator = OperatorName::new(&operator).ok();
         progress.times = Times {
             submitted: Some(submitted),
             ..Times::default()

@@ -14,7 +14,7 @@ pub struct Progress {
     pub job: String,
     /// The job's method, by its name in a job; empty where it is not known.
     pub method: String,
-    /// Who submitted it, where a list says so.
+    /// Who submitted it, where that is known.
     pub operator: Option<OperatorName>,
     /// When it was submitted, began and ended.
     pub times: Times,

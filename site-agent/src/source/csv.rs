@@ -182,7 +182,9 @@ impl Block {
         let field = |position: usize, row: usize| Field::Text(&self.records[row][position]);
         intake.batch(&self.lines, layout, field);
         for (line, fields) in &self.ragged {
-            intake.ragged(*line, *fields);
+            if !intake.is_over() {
+                intake.ragged(*line, *fields);
+            }
         }
     }
 }
