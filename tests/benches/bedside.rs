@@ -1,4 +1,4 @@
-//! The page of patients like one, at a hospital of 100,000 patients, compared with the search for neighbours in memory that it rests on:
+//! How long a page of similar patients takes at a hospital of 100,000 patients, compared with the search in memory behind it:
 //! `cargo bench -p kindred-tests --bench bedside`. It starts the program that `cargo build --release` makes.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a measurement speaks by it
@@ -6,7 +6,7 @@
 use kindred_tests::deployment::{certify, site_config};
 use kindred_tests::programs::{Home, site_agent};
 use kindred_tests::samples::demo_job;
-use kindred_tests::visitor::{Visitor, listening};
+use kindred_tests::visitor::{Visitor, learn_alone, listening};
 use similarity::cohort::moments::ColumnMoments;
 use similarity::cohort::standardise::{Feature, FeatureKind, Standardisation, Treatment};
 use similarity::cohort::{Column, Values};
@@ -64,20 +64,7 @@ fn hospital() -> Home {
     let home = Home::with_outcome("north=2000", "class");
     certify(&home);
     home.write("job.toml", &demo_job(&["round_limit = 30"], ""));
-    let learn = [
-        "local",
-        "job.toml",
-        "--data",
-        "data/north.csv",
-        "--id",
-        "patient",
-        "--out",
-        "out",
-    ];
-    home.run(&site_agent(), &learn).must_succeed();
-    let run = home.join(&format!("sites/north/runs/{RUN}"));
-    fs::create_dir_all(run.parent().unwrap()).unwrap();
-    fs::rename(home.join("out/patients"), run).unwrap();
+    learn_alone(&home, RUN);
     let sites = format!("north={PATIENTS}");
     let many = [
         "synthesise",

@@ -2,9 +2,28 @@
 
 use crate::deployment::free_port;
 use crate::programs::{Home, Process, site_agent};
+use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::ops::{Deref, DerefMut};
+
+/// Has north learn by `job.toml` from its patients alone; what that leaves stands among the site's runs as `run`.
+pub fn learn_alone(home: &Home, run: &str) {
+    let arguments = [
+        "local",
+        "job.toml",
+        "--data",
+        "data/north.csv",
+        "--id",
+        "patient",
+        "--out",
+        "out",
+    ];
+    home.run(&site_agent(), &arguments).must_succeed();
+    fs::create_dir_all(home.join("sites/north/runs")).expect("a folder of runs");
+    let run = home.join(&format!("sites/north/runs/{run}"));
+    fs::rename(home.join("out/patients"), run).expect("what stays at the site");
+}
 
 /// An answer of the pages.
 #[derive(Debug, Clone)]

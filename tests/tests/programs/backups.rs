@@ -8,12 +8,12 @@ use kindred_tests::programs::{Ran, coordinator, site_agent};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-fn of_north(deployment: &Deployment, words: &[&str]) -> Ran {
+pub(crate) fn of_north(deployment: &Deployment, words: &[&str]) -> Ran {
     let all = [words, &["--config", "north.toml"]].concat();
     deployment.home.run(&site_agent(), &all)
 }
 
-fn of_coordinator(deployment: &Deployment, words: &[&str]) -> Ran {
+pub(crate) fn of_coordinator(deployment: &Deployment, words: &[&str]) -> Ran {
     let all = [words, &["--config", "coordinator.toml"]].concat();
     deployment.home.run(&coordinator(), &all)
 }

@@ -5,7 +5,7 @@ use kindred_tests::deployment::{certify, site_config};
 use kindred_tests::exit::{CONNECTION, JOURNAL, USAGE};
 use kindred_tests::programs::{Home, Signal, site_agent};
 use kindred_tests::samples::demo_job;
-use kindred_tests::visitor::{Visitor, encoded, listening};
+use kindred_tests::visitor::{Visitor, encoded, learn_alone, listening};
 use serde_json::Value;
 use std::fs;
 
@@ -29,20 +29,7 @@ impl Hospital {
     pub(crate) fn at(home: Home, job: &str, pages: &str) -> Self {
         certify(&home);
         home.write("job.toml", job);
-        let arguments = [
-            "local",
-            "job.toml",
-            "--data",
-            "data/north.csv",
-            "--id",
-            "patient",
-            "--out",
-            "out",
-        ];
-        home.run(&site_agent(), &arguments).must_succeed();
-        fs::create_dir_all(home.join("sites/north/runs")).unwrap();
-        let run = home.join(&format!("sites/north/runs/{RUN}"));
-        fs::rename(home.join("out/patients"), run).unwrap();
+        learn_alone(&home, RUN);
         let (port, table) = listening();
         let config = site_config("north", 1, "site-north");
         home.write("north.toml", &format!("{config}{table}{pages}"));

@@ -153,7 +153,7 @@ fn change(chromium: &Chromium) {
     looked(chromium, "bedside-what-if");
 }
 
-/// Describes a patient of whom little is known, after one of whom nothing is.
+/// Describes a patient by nothing at all, then by a few features.
 fn describe(chromium: &Chromium) {
     // The second button of this name is that of the second form.
     let send = || {

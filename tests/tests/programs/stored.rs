@@ -2,10 +2,12 @@
 //! backups of both. `tests/reference/stored` has an archive of each release. Before the next one, store its own:
 //! `cargo test --package kindred-tests --test programs -- --ignored this_release_stores_a_federation`.
 
+use crate::backups::{of_coordinator, of_north};
 use crate::hindered::{METRIC, SEED, metric, open};
 use crate::studies::at_site;
 use kindred_tests::deployment::{Deployment, SITES};
-use kindred_tests::programs::{Ran, Signal, coordinator, site_agent};
+use kindred_tests::programs::Signal;
+use kindred_tests::results::matrix;
 use kindred_tests::workspace::root;
 use protocol::name::RunId;
 use std::fs;
@@ -30,27 +32,6 @@ fn tar(arguments: &[&str], deployment: &Deployment) {
         .current_dir(deployment.home.path())
         .status();
     assert!(status.unwrap().success());
-}
-
-fn of_north(deployment: &Deployment, words: &[&str]) -> Ran {
-    let all = [words, &["--config", "north.toml"]].concat();
-    deployment.home.run(&site_agent(), &all)
-}
-
-fn of_coordinator(deployment: &Deployment, words: &[&str]) -> Ran {
-    let all = [words, &["--config", "coordinator.toml"]].concat();
-    deployment.home.run(&coordinator(), &all)
-}
-
-/// The numbers of a NumPy file of doubles.
-fn numbers(file: &[u8]) -> Vec<f64> {
-    let header = usize::from(u16::from_le_bytes([file[8], file[9]]));
-    let (numbers, rest) = file[10 + header..].as_chunks::<8>();
-    assert!(rest.is_empty());
-    numbers
-        .iter()
-        .map(|bytes| f64::from_le_bytes(*bytes))
-        .collect()
 }
 
 #[test]
@@ -86,10 +67,10 @@ fn what_an_earlier_release_stored_goes_on() {
         );
         let again = [&SEED[..], &["--token", "later"]].concat();
         let again = deployment.submit(METRIC, &again);
-        let found = numbers(&metric(&deployment, &again));
-        let wanted = numbers(&wanted);
-        assert_eq!(found.len(), wanted.len(), "{release}");
-        for (found, wanted) in found.iter().zip(wanted) {
+        let found = matrix(&metric(&deployment, &again)).unwrap();
+        let wanted = matrix(&wanted).unwrap();
+        assert_eq!(found.dim(), wanted.dim(), "{release}");
+        for (found, wanted) in found.iter().zip(&wanted) {
             assert!(
                 (found - wanted).abs() < TOLERANCE,
                 "{release}: {found}, wanted {wanted}"
