@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // functions that tests share
 
-#[path = "sources/cluster.rs"]
+#[path = "../../tests/support/cluster.rs"]
 mod cluster;
 mod sources;
 
@@ -28,7 +28,7 @@ fn server() -> Arc<Server> {
     }
     let signed = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let certificate = signed.cert.pem();
-    let cluster = Cluster::start(&certificate, &signed.signing_key.serialize_pem());
+    let cluster = Cluster::with_tls(&certificate, &signed.signing_key.serialize_pem());
     let server = Arc::new(Server {
         cluster,
         certificate,

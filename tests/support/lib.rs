@@ -4,11 +4,13 @@
 #![allow(clippy::print_stdout)] // what a test skips, and the logs of one that fails, show among its own output
 
 pub mod chromium;
+pub mod cluster;
 pub mod deployment;
 pub mod draws;
 pub mod exit;
 pub mod federation;
 pub mod programs;
+pub mod relay;
 pub mod results;
 pub mod samples;
 pub mod studies;

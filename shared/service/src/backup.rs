@@ -354,6 +354,12 @@ impl Whole {
         }
     }
 
+    /// Whether the copy has a file of this name.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.files.iter().any(|file| file == name)
+    }
+
     /// Puts all files in their place, those named `last` after all others, in their order.
     ///
     /// # Errors

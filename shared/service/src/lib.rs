@@ -12,6 +12,7 @@ pub mod expiry;
 pub mod log;
 pub mod pages;
 pub mod pauses;
+pub mod postgres;
 pub mod proxy;
 pub mod secret;
 pub mod signals;

@@ -7,6 +7,12 @@ pub fn ready() {
     say(&[NotifyState::Ready]);
 }
 
+/// What the program does at present, in a few words.
+pub fn status(text: &str) {
+    let line = text.lines().next().unwrap_or_default();
+    say(&[NotifyState::Status(line)]);
+}
+
 /// The program reads its files again; [`ready`] follows.
 pub fn reloading() {
     match NotifyState::monotonic_usec_now() {

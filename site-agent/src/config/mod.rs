@@ -8,8 +8,8 @@ mod source;
 pub use columns::{ColumnMapping, Conversion, DeclaredRange, EVERY_OTHER};
 pub use pages::{PagesConfig, PagesOperator};
 pub use source::{
-    CsvSource, DatabaseTls, DateFormat, DecimalMark, ParquetSource, PostgresSource, Query,
-    SourceConfig, SourceKind,
+    CsvSource, DateFormat, DecimalMark, ParquetSource, PostgresSource, Query, SourceConfig,
+    SourceKind,
 };
 
 use privacy::Policy;

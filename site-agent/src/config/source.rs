@@ -3,7 +3,7 @@
 use super::columns::{self, ColumnMapping};
 use super::path;
 use protocol::document::Section;
-use service::secret;
+use service::postgres::{self, Server};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -59,22 +59,12 @@ pub struct ParquetSource {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PostgresSource {
-    /// Name or address; a path means a Unix socket's folder.
-    pub host: String,
-    /// Port.
-    pub port: u16,
-    /// Database.
-    pub database: String,
-    /// User, and where the password is.
-    pub user: String,
-    /// Where the password is; none where the database wants none.
-    pub password: Option<secret::Password>,
+    /// The database.
+    pub server: Server,
     /// The query.
     pub query: Query,
     /// The database ends a statement that takes longer.
     pub statement_timeout: Duration,
-    /// How the connection is protected.
-    pub tls: DatabaseTls,
 }
 
 /// The text of a query.
@@ -89,18 +79,6 @@ pub enum Query {
         /// Values of the file's parameters.
         parameters: BTreeMap<String, String>,
     },
-}
-
-/// How the connection to a database is protected.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DatabaseTls {
-    /// TLS; the server's certificate is checked against this authority and the host's name.
-    Verified {
-        /// PEM file of the authority's certificates.
-        ca: PathBuf,
-    },
-    /// None, for a database on this machine.
-    Disabled,
 }
 
 /// What stands before the decimals of a number.
@@ -213,18 +191,10 @@ pub(super) fn read(root: &mut Section<'_, '_>, folder: &Path) -> Option<SourceCo
     Some(source)
 }
 
-/// Keys that some kinds of source have.
-const KEYS_OF_KINDS: [&str; 14] = [
+/// Keys that some kinds of source have, beside those of a database.
+const KEYS_OF_KINDS: [&str; 6] = [
     "path",
     "delimiter",
-    "host",
-    "port",
-    "database",
-    "user",
-    "password_file",
-    "password_env",
-    "ca",
-    "tls",
     "statement_timeout_seconds",
     "query",
     "query_file",
@@ -248,6 +218,7 @@ fn kind(section: &mut Section<'_, '_>, folder: &Path) -> Option<SourceKind> {
     }
     let Some(kind) = section.choice("kind", &kinds) else {
         section.pass_over(&KEYS_OF_KINDS);
+        section.pass_over(&postgres::KEYS);
         return None;
     };
     match kind {
@@ -283,23 +254,13 @@ fn delimiter(section: &mut Section<'_, '_>) -> u8 {
 
 fn postgres(section: &mut Section<'_, '_>, folder: &Path) -> Option<PostgresSource> {
     const HOUR: u64 = 3_600;
-    let host = section.required("host");
-    let port = section.count("port", 5_432, 1..=u64::from(u16::MAX));
-    let database = section.required("database");
-    let user = section.required("user");
-    let password = secret::password(section, folder);
+    let server = Server::read(section, folder);
     let query = query(section, folder);
     let timeout = section.count("statement_timeout_seconds", HOUR, 1..=24 * HOUR);
-    let tls = database_tls(section, folder);
     Some(PostgresSource {
-        host: host?,
-        port: u16::try_from(port).ok()?,
-        database: database?,
-        user: user?,
-        password,
+        server: server?,
         query: query?,
         statement_timeout: Duration::from_secs(timeout),
-        tls: tls?,
     })
 }
 
@@ -326,28 +287,6 @@ fn query(section: &mut Section<'_, '_>, folder: &Path) -> Option<Query> {
         }
         (None, None) => {
             section.problem("query", "no key", "query or query_file");
-            None
-        }
-    }
-}
-
-/// TLS unless the file says otherwise in so many words.
-fn database_tls(section: &mut Section<'_, '_>, folder: &Path) -> Option<DatabaseTls> {
-    let modes = [("verified", true), ("disabled", false)];
-    let verified = section.choice("tls", &modes).unwrap_or(true);
-    let ca: Option<String> = section.optional("ca");
-    match (verified, ca) {
-        (true, Some(ca)) => Some(DatabaseTls::Verified {
-            ca: folder.join(ca),
-        }),
-        (true, None) => {
-            let wanted = "the PEM file of the database's authority, or tls = \"disabled\"";
-            section.problem("ca", "no key", wanted);
-            None
-        }
-        (false, None) => Some(DatabaseTls::Disabled),
-        (false, Some(_)) => {
-            section.problem("ca", "tls = \"disabled\" as well", "one of the two");
             None
         }
     }

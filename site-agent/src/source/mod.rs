@@ -264,7 +264,7 @@ fn called(source: &SourceConfig) -> (String, &'static str) {
     match &source.kind {
         SourceKind::Csv(csv) => (csv.path.display().to_string(), "line"),
         SourceKind::Parquet(parquet) => (parquet.path.display().to_string(), "row"),
-        SourceKind::Postgres(postgres) => (postgres.name(), "row"),
+        SourceKind::Postgres(postgres) => (postgres.server.to_string(), "row"),
     }
 }
 

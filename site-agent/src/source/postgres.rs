@@ -7,19 +7,16 @@ use super::field::{Field, number_of_text};
 use super::intake::Intake;
 use super::misfit::Cause;
 use super::problem::CohortProblem;
-use crate::config::{DatabaseTls, DecimalMark, PostgresSource, Query};
+use crate::config::{DecimalMark, PostgresSource, Query};
+use service::postgres::{ConnectError, in_words};
 use std::collections::BTreeMap;
 use std::error::Error as StdError;
-use std::time::Duration;
 use time::Date;
 use tokio::runtime;
-use tokio_postgres::config::SslMode;
 use tokio_postgres::types::{FromSql, Kind, Type};
-use tokio_postgres::{Client, Config, Error, NoTls};
-use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio_postgres::{Client, Error};
 use tokio_stream::StreamExt;
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Julian day of 2000-01-01, from which PostgreSQL counts.
 const JULIAN_2000: i32 = 2_451_545;
 const MICROSECONDS_OF_DAY: i64 = 86_400_000_000;
@@ -42,13 +39,6 @@ pub(super) fn read(source: &PostgresSource, intake: &mut Intake<'_>) {
     {
         let problem = CohortProblem::of_source(intake.source(), Cause::Source, found, wanted);
         intake.problem(problem.with_detail(&detail));
-    }
-}
-
-impl PostgresSource {
-    /// What the problems call the database.
-    pub(super) fn name(&self) -> String {
-        format!("database {} at {}:{}", self.database, self.host, self.port)
     }
 }
 
@@ -80,6 +70,28 @@ impl Stop {
             "a query that reads one row per patient",
             in_words(error),
         )
+    }
+}
+
+impl From<ConnectError> for Stop {
+    fn from(error: ConnectError) -> Self {
+        match error {
+            ConnectError::Password(error) => Self::new(
+                "no password for the database",
+                "one, as site.toml names it",
+                error.to_string(),
+            ),
+            ConnectError::Authority(error) => Self::new(
+                "no authority to check the database's certificate against",
+                "the PEM file that site.toml names",
+                error.to_string(),
+            ),
+            ConnectError::Away(words) | ConnectError::Refused(words) => Self::new(
+                "a database that cannot be reached or refuses the login",
+                "a connection to it",
+                words,
+            ),
+        }
     }
 }
 
@@ -146,80 +158,13 @@ fn ended(error: &Error, rows: u64) -> Stop {
 }
 
 async fn connect(source: &PostgresSource) -> Result<Client, Stop> {
-    let mut config = Config::new();
-    config
-        .host(&source.host)
-        .port(source.port)
-        .dbname(&source.database)
-        .user(&source.user)
-        .application_name("kindred-site-agent")
-        .connect_timeout(CONNECT_TIMEOUT)
-        .options(format!(
-            "-c default_transaction_read_only=on -c statement_timeout={}",
-            source.statement_timeout.as_millis()
-        ));
-    if let Some(password) = &source.password {
-        let secret = password.fetch().map_err(|error| {
-            Stop::new(
-                "no password for the database",
-                "one, as site.toml names it",
-                error.to_string(),
-            )
-        })?;
-        config.password(secret.reveal());
-    }
-    let unreachable = |error: Error| {
-        let found = "a database that cannot be reached or refuses the login";
-        Stop::new(found, "a connection to it", in_words(&error))
-    };
-    match &source.tls {
-        DatabaseTls::Disabled => {
-            config.ssl_mode(SslMode::Disable);
-            let (client, connection) = config.connect(NoTls).await.map_err(unreachable)?;
-            tokio::spawn(connection);
-            Ok(client)
-        }
-        DatabaseTls::Verified { ca } => {
-            config.ssl_mode(SslMode::Require);
-            let tls = wire::database_tls(Some(ca)).map_err(|error| {
-                let found = "no authority to check the database's certificate against";
-                Stop::new(
-                    found,
-                    "the PEM file that site.toml names",
-                    error.to_string(),
-                )
-            })?;
-            let (client, connection) = config
-                .connect(MakeRustlsConnect::new(tls))
-                .await
-                .map_err(unreachable)?;
-            tokio::spawn(connection);
-            Ok(client)
-        }
-    }
-}
-
-/// What may be reported of an error: no message that could quote a value.
-fn in_words(error: &Error) -> String {
-    let Some(database) = error.as_db_error() else {
-        let mut text = error.to_string();
-        let mut cause = error.source();
-        while let Some(next) = cause {
-            text += &format!(": {next}");
-            cause = next.source();
-        }
-        return text;
-    };
-    let code = database.code().code();
-    // Connection, login, catalogue, syntax, resources, operator: about the query and the server.
-    let is_safe = ["08", "25", "28", "3D", "3F", "42", "53", "57"]
-        .iter()
-        .any(|class| code.starts_with(class));
-    if is_safe {
-        format!("SQLSTATE {code}: {}", database.message())
-    } else {
-        format!("SQLSTATE {code}")
-    }
+    let mut config = source.server.config("kindred-site-agent")?;
+    config.options(format!(
+        "-c default_transaction_read_only=on -c statement_timeout={}",
+        source.statement_timeout.as_millis()
+    ));
+    let (client, _line) = source.server.connect(config).await?;
+    Ok(client)
 }
 
 /// The text of the query, with the parameters of its file in their places.

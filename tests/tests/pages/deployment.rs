@@ -90,11 +90,11 @@ fn the_samples_say_what_their_comments_say() {
         panic!("found {:?}, wanted PostgreSQL", south.source.kind);
     };
     assert_eq!(
-        (postgres.port, postgres.user.as_str()),
+        (postgres.server.port, postgres.server.user.as_str()),
         (5_432, "kindred_reader")
     );
     assert_eq!(
-        postgres.password,
+        postgres.server.password,
         Some(Password::File(folder.join("database-password")))
     );
     assert!(

@@ -4,105 +4,20 @@ use crate::hindered::{in_rounds, metric, opened};
 use kindred_tests::deployment::{Deployment, SITES, free_port};
 use kindred_tests::exit::CONNECTION;
 use kindred_tests::programs::{PATIENCE, until};
+use kindred_tests::relay::Relay;
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// A line that is silent is noticed by then.
 const NOTICED: Duration = Duration::from_secs(12);
 
-/// A way to the coordinator that can be broken.
-struct Relay {
-    port: u16,
-    line: Arc<Line>,
-}
-
-struct Line {
-    /// Where the coordinator listens.
-    target: AtomicU16,
-    /// Whether nothing passes, though no side hears that the line is gone.
-    is_silent: AtomicBool,
-    /// Milliseconds that each part waits.
-    delay: AtomicU64,
-    ends: Mutex<Vec<TcpStream>>,
-}
-
-impl Relay {
-    fn to(target: u16) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let line = Arc::new(Line {
-            target: AtomicU16::new(target),
-            is_silent: AtomicBool::new(false),
-            delay: AtomicU64::new(0),
-            ends: Mutex::new(Vec::new()),
-        });
-        let own = Arc::clone(&line);
-        thread::spawn(move || {
-            for caller in listener.incoming().flatten() {
-                own.join(caller);
-            }
-        });
-        Self { port, line }
-    }
-
-    /// Ends every connection at once.
-    fn cut(&self) {
-        for end in self.line.ends.lock().unwrap().drain(..) {
-            let _ = end.shutdown(Shutdown::Both);
-        }
-    }
-
-    fn be_silent(&self, is_silent: bool) {
-        self.line.is_silent.store(is_silent, Ordering::Relaxed);
-    }
-
-    fn delay(&self, milliseconds: u64) {
-        self.line.delay.store(milliseconds, Ordering::Relaxed);
-    }
-}
-
-impl Line {
-    fn join(self: &Arc<Self>, caller: TcpStream) {
-        let target = SocketAddr::from((Ipv4Addr::LOCALHOST, self.target.load(Ordering::Relaxed)));
-        let Ok(called) = TcpStream::connect(target) else {
-            return;
-        };
-        let again = |stream: &TcpStream| stream.try_clone().unwrap();
-        let both = [again(&caller), again(&called)];
-        self.ends.lock().unwrap().extend(both);
-        let ways = [(again(&caller), again(&called)), (called, caller)];
-        for (from, to) in ways {
-            let line = Arc::clone(self);
-            thread::spawn(move || line.pass(from, to));
-        }
-    }
-
-    fn pass(&self, mut from: TcpStream, mut to: TcpStream) {
-        let mut bytes = [0; 16_384];
-        while let Ok(count @ 1..) = from.read(&mut bytes) {
-            thread::sleep(Duration::from_millis(self.delay.load(Ordering::Relaxed)));
-            while self.is_silent.load(Ordering::Relaxed) {
-                thread::sleep(Duration::from_millis(20));
-            }
-            if to.write_all(&bytes[..count]).is_err() {
-                break;
-            }
-        }
-        let _ = to.shutdown(Shutdown::Write);
-    }
-}
-
 /// Four hospitals of an open study, whose lines and the operator's go through a relay.
 fn behind_a_relay() -> (Deployment, Relay) {
     let mut deployment = Deployment::alone();
     let port = deployment.port();
-    let relay = Relay::to(port);
+    let relay = Relay::to(free_port(), &[port]);
     for party in SITES.into_iter().chain(["operator"]) {
         let file = format!("{party}.toml");
         let text = fs::read_to_string(deployment.home.join(&file)).unwrap();
@@ -157,7 +72,7 @@ fn a_coordinator_that_has_moved_is_found_again_behind_the_same_name() {
     let moved = moved.replace("folder = \"coordinator\"", "folder = \"moved\"");
     deployment.home.write("coordinator.toml", &moved);
     deployment.start_coordinator();
-    relay.line.target.store(now, Ordering::Relaxed);
+    relay.turn_to(&[now]);
     assert!(metric(&deployment, &run) == wanted, "other bits");
 }
 
