@@ -3,6 +3,7 @@
 use protocol::document::{self, DocumentErrors, Section};
 use protocol::name::OperatorName;
 use service::pages;
+use service::postgres::{self, Server};
 use service::proxy::{self, DialError, Proxy, optional_address, required_address};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -17,8 +18,10 @@ const PAGES_PORT: u16 = 9446;
 pub struct CoordinatorConfig {
     /// Where to listen.
     pub listen: SocketAddr,
-    /// Folder of the store.
+    /// Folder of the audit log, and of the store where that is SQLite's.
     pub folder: PathBuf,
+    /// Where the runs are kept.
+    pub store: StoreConfig,
     /// Certificate, key and authority.
     pub tls: CredentialFiles,
     /// The authority's list of revoked certificates.
@@ -33,6 +36,15 @@ pub struct CoordinatorConfig {
     pub retain: Option<Duration>,
     /// Operators who see and end what is everybody's.
     pub administrators: Vec<OperatorName>,
+}
+
+/// Where the runs are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoreConfig {
+    /// In a file of the coordinator's folder.
+    Sqlite,
+    /// In a database of PostgreSQL, which other coordinators may share.
+    Postgres(Server),
 }
 
 /// Where certificates are signed, and by which authority.
@@ -114,6 +126,7 @@ impl CoordinatorConfig {
                 let revoked = revoked.map(|path| folder.join(path));
                 Some((tls(section, folder)?, revoked))
             });
+            let store = store(root, folder);
             let status = service::status::address(root);
             let enrolment = root.table("enrolment", |section| {
                 let listen = listen(section, "0.0.0.0:7444");
@@ -137,6 +150,7 @@ impl CoordinatorConfig {
                 pages,
                 listen: address?,
                 folder: home?,
+                store: store?,
                 tls,
                 revoked,
             })
@@ -189,6 +203,26 @@ fn administrators(section: &mut Section<'_, '_>) -> Option<Vec<OperatorName>> {
         section.problem("administrators", &error.to_string(), "names of operators");
     }
     named.ok()
+}
+
+/// `[store]`: SQLite where the file has no such table.
+fn store(root: &mut Section<'_, '_>, folder: &Path) -> Option<StoreConfig> {
+    if !root.has("store") {
+        return Some(StoreConfig::Sqlite);
+    }
+    root.table("store", |section| {
+        if !section.has("kind") {
+            section.required::<String>("kind");
+        }
+        match section.choice("kind", &[("sqlite", false), ("postgres", true)]) {
+            Some(false) => Some(StoreConfig::Sqlite),
+            Some(true) => Server::read(section, folder).map(StoreConfig::Postgres),
+            None => {
+                section.pass_over(&postgres::KEYS);
+                None
+            }
+        }
+    })
 }
 
 /// `[pages]`: a proxy says which operator asks, or one operator is named.
@@ -268,6 +302,45 @@ mod tests {
         let config = CoordinatorConfig::parse(&format!("{REST}{pages}"), Path::new("/srv"));
         let config = config.map_err(|problems| problems.to_string())?;
         Ok(config.pages)
+    }
+
+    #[test]
+    fn the_store_is_in_a_file_or_in_a_database_that_is_named_in_full() {
+        let parsed = |store: &str| {
+            let config = CoordinatorConfig::parse(&format!("{REST}{store}"), Path::new("/srv"));
+            config.map(|config| config.store)
+        };
+        assert_eq!(parsed("").unwrap(), StoreConfig::Sqlite);
+        let sqlite = parsed("[store]\nkind = \"sqlite\"");
+        assert_eq!(sqlite.unwrap(), StoreConfig::Sqlite);
+        let whole = "[store]\nkind = \"postgres\"\nhost = \"db\"\ndatabase = \"k\"\nuser = \"c\"\nca = \"ca.pem\"\n";
+        let StoreConfig::Postgres(server) = parsed(whole).unwrap() else {
+            panic!("a database");
+        };
+        assert_eq!(server.to_string(), "database k at db:5432");
+        let ca = PathBuf::from("/srv/ca.pem");
+        assert_eq!(server.tls, postgres::DatabaseTls::Verified { ca });
+        for (text, wanted) in [
+            ("[store]", &["store: found no key \"kind\""][..]),
+            (
+                "[store]\nkind = \"mysql\"\nhost = \"h\"",
+                &["store.kind: found"],
+            ),
+            ("[store]\nkind = \"sqlite\"\nhost = \"h\"", &["store.host"]),
+            (
+                "[store]\nkind = \"postgres\"\nhosts = \"db\"\nuser = 7\ntls = \"disabled\"",
+                &[
+                    "did you mean \"host\"",
+                    "found no key \"database\"",
+                    "store.user",
+                ],
+            ),
+        ] {
+            let problems = parsed(text).unwrap_err().to_string();
+            for wanted in wanted {
+                assert!(problems.contains(wanted), "{wanted}\n---\n{problems}");
+            }
+        }
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! `doctor`: all that a coordinator needs, looked at from its configuration to its port. It changes nothing.
 
-use crate::config::{CoordinatorConfig, Enrolling};
+use crate::config::{CoordinatorConfig, Enrolling, StoreConfig};
 use crate::driver::VERSION;
 use crate::folder::Folder;
+use crate::store::{DatabaseError, SCHEMA_VERSION, Session};
 use report::with_causes;
 use service::doctor::Checkup;
+use service::postgres::{DatabaseTls, Server};
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use wire::{ServerTls, certificates};
@@ -21,12 +23,62 @@ pub fn examine(path: &Path) -> Checkup {
     let is_running = Folder::is_in_use(&config.folder);
     folder(&config, is_running, &mut checkup);
     checkup.disk(&config.folder);
-    port("port", config.listen, is_running, &mut checkup);
+    let is_led = match &config.store {
+        StoreConfig::Sqlite => false,
+        StoreConfig::Postgres(server) => database(server, &mut checkup),
+    };
+    let stands_by = is_led && is_running && nobody_listens(config.listen);
+    let state = match (is_running, stands_by) {
+        (true, true) => Ports::StandBy,
+        (true, false) => Ports::Used,
+        (false, _) => Ports::Free,
+    };
+    port("port", config.listen, state, &mut checkup);
     if let Some(enrolling) = &config.enrolment {
         enrolment(&config, enrolling, &mut checkup);
-        port("enrolment port", enrolling.listen, is_running, &mut checkup);
+        port("enrolment port", enrolling.listen, state, &mut checkup);
     }
     checkup
+}
+
+/// Looks at the database, and whether a coordinator leads on it.
+fn database(server: &Server, checkup: &mut Checkup) -> bool {
+    const NAME: &str = "database";
+    const REACH: &str = "correct [store], or what the database's own log says";
+    const LATER: &str = "install the Kindred that has written it, or a later one";
+    let look = || {
+        let session = Session::connect(server)?;
+        Ok::<_, DatabaseError>((session.version()?, session.leader()?))
+    };
+    let (version, leader) = match look() {
+        Ok(found) => found,
+        Err(error) => {
+            checkup.problem(NAME, format!("{server}: {}", with_causes(&error)), REACH);
+            return false;
+        }
+    };
+    let tls = match server.tls {
+        DatabaseTls::Verified { .. } => "TLS",
+        DatabaseTls::Disabled => "no TLS",
+    };
+    let tables = match version {
+        0 => "tables are made at the first start".to_owned(),
+        version => format!("tables of version {version}"),
+    };
+    let leads = match &leader {
+        Some(address) => format!("the coordinator at {address} leads"),
+        None => "no coordinator leads".to_owned(),
+    };
+    let found = format!("{server}, {tls}, {tables}; {leads}");
+    match version > SCHEMA_VERSION {
+        true => checkup.problem(NAME, found, LATER),
+        false => checkup.passed(NAME, found),
+    }
+    leader.is_some()
+}
+
+fn nobody_listens(address: SocketAddr) -> bool {
+    TcpListener::bind(address).is_ok()
 }
 
 /// Whether certificates can be signed here.
@@ -80,16 +132,31 @@ fn folder(config: &CoordinatorConfig, is_running: bool, checkup: &mut Checkup) {
     }
 }
 
-fn port(name: &str, address: SocketAddr, is_running: bool, checkup: &mut Checkup) {
-    match TcpListener::bind(address) {
-        Ok(_) if is_running => checkup.problem(
+/// What the ports of a coordinator should be.
+#[derive(Clone, Copy)]
+enum Ports {
+    /// None runs on the folder.
+    Free,
+    /// One runs.
+    Used,
+    /// One runs, and another leads.
+    StandBy,
+}
+
+fn port(name: &str, address: SocketAddr, state: Ports, checkup: &mut Checkup) {
+    match (TcpListener::bind(address), state) {
+        (Ok(_), Ports::Free) => checkup.passed(name, format!("{address} is free")),
+        (Ok(_), Ports::StandBy) => {
+            let text = format!("{address} is closed while another coordinator leads");
+            checkup.passed(name, text);
+        }
+        (Ok(_), Ports::Used) => checkup.problem(
             name,
             format!("nobody listens on {address}, though a coordinator runs on the folder"),
             "start the coordinator again, if the file has changed since",
         ),
-        Ok(_) => checkup.passed(name, format!("{address} is free")),
-        Err(_) if is_running => checkup.passed(name, format!("{address} is listened on")),
-        Err(error) => checkup.problem(
+        (Err(_), Ports::Used) => checkup.passed(name, format!("{address} is listened on")),
+        (Err(error), Ports::Free | Ports::StandBy) => checkup.problem(
             name,
             format!("{address}: {error}"),
             "stop the other program, or choose another port with `listen`",

@@ -97,7 +97,7 @@ struct Driver {
 
 /// A run that has not ended, as its operator sees it.
 struct Shown {
-    operator: String,
+    operator: OperatorName,
     submitted: Timestamp,
     study: Option<StudyName>,
     sites: Vec<SiteName>,
@@ -404,7 +404,7 @@ impl Driver {
             return;
         };
         progress.times.submitted = Some(shown.submitted);
-        progress.operator = OperatorName::new(&shown.operator).ok();
+        progress.operator = Some(shown.operator.clone());
         let waiting = || shown.waiting(|site| self.sites.contains_key(site));
         let was = waiting();
         shown.progress.send_if_modified(|known| {

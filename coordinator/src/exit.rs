@@ -6,7 +6,7 @@ use crate::folder::FolderError as RunsFolderError;
 use crate::operator::{AskError, OperatorError, StudyError};
 use crate::serve::ServeError;
 use crate::simulate::{AgentsError, KeptError, SimulateError};
-use crate::store::StoreError;
+use crate::store::{DatabaseError, StoreError};
 use protocol::failure::Code;
 use protocol::name::NameError;
 use protocol::progress::Ending;
@@ -15,6 +15,7 @@ use service::backup::BackupError;
 use service::certificate::CertifiedError;
 use service::chain::{ChainError, HeadError};
 use service::pages::PagesError as Pages;
+use service::postgres::ConnectError;
 use std::io;
 use wire::TlsError;
 use wire::certificates::CertificateError;
@@ -48,6 +49,10 @@ pub enum Exit {
     Going = 8,
     /// The run has ended already, otherwise than cancelled: it cannot be cancelled.
     Ended = 9,
+    /// The database failed, and with it the lease is lost: start again.
+    Lost = 10,
+    /// The folder was copied; the runs lie in a database, and are not in the copy.
+    Elsewhere = 11,
     /// The run was cancelled.
     Cancelled = 130,
     /// Nobody reads the output any more.
@@ -124,7 +129,6 @@ report::exits! {
     CertificateError => Usage,
     CertifiedError => Usage,
     ConfigError => Usage,
-    StoreError => Failed,
     HeadError => Usage,
     JsonError => Failed,
     NameError => Usage,
@@ -139,6 +143,30 @@ impl Exits for ChainError {
             Self::InUse { .. } => Exit::Usage,
             Self::File { .. } => Exit::Failed,
             Self::Broken { .. } | Self::Study { .. } => Exit::Books,
+        }
+    }
+}
+
+impl Exits for StoreError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Database(error) => error.exit(),
+            Self::Later { .. } | Self::Led => Exit::Usage,
+            Self::Audit(error) => error.exit(),
+            Self::File { .. } | Self::Decode(_) | Self::Name(_) => Exit::Failed,
+        }
+    }
+}
+
+impl Exits for DatabaseError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Failed(_) | Self::Lost(_) => Exit::Lost,
+            Self::Connect(ConnectError::Away(_) | ConnectError::Refused(_)) => Exit::Connection,
+            Self::Connect(ConnectError::Password(_) | ConnectError::Authority(_))
+            | Self::NoRight(_)
+            | Self::Encoding(_) => Exit::Usage,
+            Self::Sqlite(_) | Self::Thread(_) | Self::Column(_) => Exit::Failed,
         }
     }
 }
@@ -287,7 +315,8 @@ impl Exits for ServeError {
             Self::Pages(Pages::Secret(_) | Pages::Short { .. }) => Exit::Usage,
             Self::Pages(Pages::Listen { .. }) => Exit::Connection,
             Self::Pages(Pages::System(_)) | Self::Address { .. } => Exit::Failed,
-            Self::Store(_) | Self::Port(_) | Self::Signals(_) => Exit::Failed,
+            Self::Store(error) => error.exit(),
+            Self::Port(_) | Self::Signals(_) => Exit::Failed,
         }
     }
 }

@@ -4,9 +4,9 @@ use clap::{CommandFactory, Parser};
 use coordinator::audit::{Act, By};
 use coordinator::certificates::{Invited, IssuedCertificates};
 use coordinator::cli::{
-    Audit, Certificates, Cli, Command, Issue, Job, JobResult, Party, Sites, Study,
+    Audit, BackUp, Certificates, Cli, Command, Issue, Job, JobResult, Party, Sites, Study,
 };
-use coordinator::config::CoordinatorConfig;
+use coordinator::config::{CoordinatorConfig, StoreConfig};
 use coordinator::exit::{Ended, Exit, UsageError};
 use coordinator::operator::{self, Asked, Hospitals, Watched};
 use coordinator::{backup, doctor, enrolment, init, serve, simulate};
@@ -109,10 +109,7 @@ async fn run(command: Command) -> Result<Exit, Ended> {
             show(&Hospitals::of(&studies), arguments.json)
         }
         Command::Audit(audit) => run_audit(&audit),
-        Command::Backup(arguments) => {
-            let config = CoordinatorConfig::open(&arguments.config)?;
-            show(&backup::backup(&config, &arguments.out)?, arguments.json)
-        }
+        Command::Backup(arguments) => run_backup(&arguments),
         Command::Restore(arguments) => show(&backup::restore(&arguments)?, arguments.json),
         Command::Init(arguments) => {
             let founded = init::init(&arguments)?;
@@ -138,6 +135,16 @@ async fn run(command: Command) -> Result<Exit, Ended> {
             show(&Did::to_files("written", pages), arguments.json)
         }
     }
+}
+
+/// Copies the folder. Scripts learn by the code that the runs are not in the copy.
+fn run_backup(arguments: &BackUp) -> Result<Exit, Ended> {
+    let config = CoordinatorConfig::open(&arguments.config)?;
+    show(&backup::backup(&config, &arguments.out)?, arguments.json)?;
+    Ok(match config.store {
+        StoreConfig::Sqlite => Exit::Done,
+        StoreConfig::Postgres(_) => Exit::Elsewhere,
+    })
 }
 
 fn run_audit(command: &Audit) -> Result<Exit, Ended> {

@@ -7,8 +7,9 @@ use crate::driver;
 use crate::driver::{Arrivals, Keeping, Look, Seen};
 use crate::enrolment;
 use crate::folder::{Folder, FolderError};
+use crate::lease;
 use crate::pages::{ADDRESS, Pages};
-use crate::store::{Store, StoreError};
+use crate::store::StoreError;
 use service::chain::ChainError;
 use service::pages::PagesError;
 use service::signals::{Heard, Signals};
@@ -88,12 +89,44 @@ pub async fn serve(arguments: &cli::Serve) -> Result<(), ServeError> {
         None => ServerTls::load(&config.tls)?,
     };
     let folder = Folder::open(&config.folder)?;
+    let audit = Audit::open(&config.folder)?;
+    let (seen, mut status) = (Seen::default(), Status::new(driver::VERSION));
+    seen.register(&mut status);
+    let health = status.health();
+    let (_certificate, named) = watch::channel(config.tls.certificate.clone());
+    let mut standing = std::pin::pin!(service::stand(status, config.status, named));
+    let held = tokio::select! {
+        () = obey(&mut signals, arguments, &config) => {
+            supervisor::stopping();
+            tracing::info!("stopping, as asked; this coordinator stood by");
+            return Ok(());
+        }
+        stood = &mut standing => return Ok(stood?),
+        held = lease::hold(&config.store, &folder, &health) => held?,
+    };
+    let (store, lost) = held.parted();
     let keeping = Keeping {
-        store: Store::open(&folder.store())?,
-        audit: Audit::open(&config.folder)?,
+        store,
+        audit,
         retain: config.retain,
         administrators: config.administrators.iter().cloned().collect(),
     };
+    let leading = lead(
+        (&config, keeping, tls, seen),
+        obey(&mut signals, arguments, &config),
+    );
+    tokio::select! {
+        led = leading => led,
+        stood = standing => Ok(stood?),
+        lost = lost => Err(StoreError::from(lost).into()),
+    }
+}
+
+/// Serves sites and operators until `stop` is ready.
+async fn lead(
+    (config, keeping, tls, seen): (&CoordinatorConfig, Keeping, ServerTls, Seen),
+    stop: impl Future<Output = ()>,
+) -> Result<(), ServeError> {
     let listener = wire::listen(config.listen)?;
     tracing::info!(listen = %config.listen, "the coordinator waits for sites and operators");
     let (calls, incoming) = mpsc::channel(CALLS_MAX);
@@ -110,20 +143,15 @@ pub async fn serve(arguments: &cli::Serve) -> Result<(), ServeError> {
     let signing = config.enrolment.as_ref();
     let signing = signing.map(|signing| enrolment::open(&config.tls, signing, until(unsigned)));
     let signing = signing.transpose()?.map(tokio::spawn);
-    let pages = pages(&config, calls.clone(), looks).await?;
+    let pages = pages(config, calls.clone(), looks).await?;
     let mut showing = std::pin::pin!(show(pages, until(hidden)));
     let warrants = tls.warrants();
-    let (seen, mut status) = (Seen::default(), Status::new(driver::VERSION));
-    seen.register(&mut status);
     let mut serving = tokio::spawn(wire::serve(listener, tls, calls, until(closed)));
     let driving = driver::drive(keeping, warrants, arrivals, seen, until(stopped));
     let mut driving = std::pin::pin!(driving);
-    let (_certificate, named) = watch::channel(config.tls.certificate.clone());
-    let standing = service::stand(status, config.status, named);
     supervisor::ready();
     tokio::select! {
-        () = obey(&mut signals, arguments, &config) => {},
-        stood = standing => return Ok(stood?),
+        () = stop => {},
         shown = &mut showing => return Ok(shown?),
         driven = &mut driving => return Ok(driven?),
         served = &mut serving => {

@@ -1,27 +1,29 @@
-//! The coordinator's memory: one SQLite file, written before anything is sent.
+//! The coordinator's memory, written before anything is sent: an SQLite file, or a PostgreSQL that several coordinators share.
 //!
 //! What is read back is judged again: a row that cannot be read is said to be so, and never ends the program.
 
+mod database;
 mod journals;
 mod kept;
 mod reach;
 mod schema;
 mod studies;
 
-use kept::readable;
+use database::{Database, Row, Sqlite};
+pub use database::{DatabaseError, Lease, Session, Taken};
 pub use kept::{UNREADABLE, copy_store, ended_progress, failed_result, unreadable};
+use kept::{drop_oldest, forget, readable};
 pub use reach::Reach;
+pub use schema::VERSION as SCHEMA_VERSION;
 pub use studies::KeptStudy;
 
 use protocol::job::Job;
-use protocol::limits::{RESULT_BYTES_PER_OPERATOR_MAX, RESULTS_PER_OPERATOR_MAX};
 use protocol::message::Warrant;
 use protocol::name::{NameError, OperatorName, RunId};
 use protocol::progress::{Ending, Progress};
 use protocol::result::RunResult;
 use protocol::run::Record;
 use protocol::time::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use service::chain::ChainError;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,7 +31,7 @@ use wire::WireError;
 
 /// The store of one coordinator.
 pub struct Store {
-    connection: Connection,
+    database: Box<dyn Database>,
 }
 
 /// A submitted run.
@@ -38,7 +40,7 @@ pub struct Submission {
     /// Its identity.
     pub run: RunId,
     /// Who submitted it.
-    pub operator: String,
+    pub operator: OperatorName,
     /// The job, with its text.
     pub job: Job,
     /// Its seed.
@@ -91,9 +93,21 @@ pub enum Known {
 /// The store failed, or holds what this version cannot read.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// SQLite failed.
+    /// The database failed.
     #[error("the coordinator's store failed")]
-    Database(#[from] rusqlite::Error),
+    Database(#[from] DatabaseError),
+    /// A later version has made the tables.
+    #[error(
+        "found tables of version {found} in the coordinator's store, wanted {} at most: a later Kindred has written them",
+        schema::VERSION
+    )]
+    Later {
+        /// Their version.
+        found: i64,
+    },
+    /// A coordinator leads on it.
+    #[error("found a coordinator that leads on the database, wanted none that runs")]
+    Led,
     /// Its file could not be made or closed to others.
     #[error("{} could not be used", path.display())]
     File {
@@ -121,12 +135,21 @@ impl Store {
     /// [`StoreError`].
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         kept::close(path)?;
-        let mut connection = Connection::open(path)?;
-        connection.pragma_update(None, "journal_mode", "WAL")?;
-        connection.pragma_update(None, "synchronous", "FULL")?;
-        connection.pragma_update(None, "secure_delete", "ON")?;
-        schema::bring_up_to_date(&mut connection)?;
-        Ok(Self { connection })
+        Self::of(Box::new(Sqlite::open(path)?))
+    }
+
+    /// Opens or makes the store in PostgreSQL, for whoever leads.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn lead(lease: Lease) -> Result<Self, StoreError> {
+        lease.prepare()?;
+        Self::of(Box::new(lease))
+    }
+
+    fn of(database: Box<dyn Database>) -> Result<Self, StoreError> {
+        schema::bring_up_to_date(&*database)?;
+        Ok(Self { database })
     }
 
     /// The latest moment that the store knows of.
@@ -134,11 +157,11 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn latest(&self) -> Result<Timestamp, StoreError> {
-        let sql = "SELECT max(
-            (SELECT coalesce(max(max(submitted, coalesce(began, 0))), 0) FROM runs),
-            (SELECT coalesce(max(closed), 0) FROM records))";
-        let latest: i64 = self.connection.query_row(sql, [], |row| row.get(0))?;
-        Ok(Timestamp(latest.cast_unsigned()))
+        let sql = "SELECT max(moment) FROM (SELECT submitted AS moment FROM runs
+             UNION ALL SELECT began FROM runs UNION ALL SELECT closed FROM records) AS moments";
+        let latest = self.database.row(sql, &[])?;
+        let latest = latest.map(|mut row| row.take(0)).transpose()?;
+        Ok(Timestamp(latest.flatten().unwrap_or_default()))
     }
 
     /// Keeps a submission.
@@ -146,19 +169,18 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn submit(&self, submission: &Submission) -> Result<(), StoreError> {
-        self.connection.execute(
-            "INSERT INTO runs (id, operator, job, seed, warrant, submitted)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            params![
-                submission.run.as_str(),
-                submission.operator,
-                submission.job.text,
-                submission.seed.cast_signed(),
-                wire::encode_warrant(&submission.warrant),
-                submission.submitted.0.cast_signed(),
-            ],
-        )?;
-        Ok(())
+        let sql = "INSERT INTO runs (id, operator, job, seed, warrant, submitted)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let warrant = wire::encode_warrant(&submission.warrant);
+        let values = [
+            submission.run.as_str().into(),
+            submission.operator.as_str().into(),
+            submission.job.text.as_str().into(),
+            submission.seed.into(),
+            warrant.as_slice().into(),
+            submission.submitted.0.into(),
+        ];
+        Ok(self.database.execute(sql, &values)?)
     }
 
     /// What is known of `run`, if anything, beside this job and seed.
@@ -166,15 +188,10 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn known(&self, run: &RunId, job: &str, seed: u64) -> Result<Known, StoreError> {
-        let same: Option<bool> = self
-            .connection
-            .query_row(
-                "SELECT job = ?2 AND seed = ?3 FROM runs WHERE id = ?1",
-                params![run.as_str(), job, seed.cast_signed()],
-                |row| row.get(0),
-            )
-            .optional()?;
-        Ok(match same {
+        let sql = "SELECT job = ?2 AND seed = ?3 FROM runs WHERE id = ?1";
+        let values = [run.as_str().into(), job.into(), seed.into()];
+        let same = self.database.row(sql, &values)?;
+        Ok(match same.map(|mut row| row.take(0)).transpose()? {
             None => Known::New,
             Some(true) => Known::Same,
             Some(false) => Known::Other,
@@ -186,11 +203,8 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn has_ended(&self, run: &RunId) -> Result<bool, StoreError> {
-        let sql = "SELECT count(*) FROM runs WHERE id = ?1 AND id NOT IN (SELECT run FROM ended)";
-        let going: i64 = self
-            .connection
-            .query_row(sql, [run.as_str()], |row| row.get(0))?;
-        Ok(going == 0)
+        let sql = "SELECT 1 FROM runs WHERE id = ?1 AND id NOT IN (SELECT run FROM ended)";
+        Ok(self.database.row(sql, &[run.as_str().into()])?.is_none())
     }
 
     /// Notes that a run began.
@@ -199,9 +213,8 @@ impl Store {
     /// [`StoreError`].
     pub fn begin(&self, run: &RunId, at: Timestamp) -> Result<(), StoreError> {
         let sql = "UPDATE runs SET began = ?2 WHERE id = ?1";
-        self.connection
-            .execute(sql, params![run.as_str(), at.0.cast_signed()])?;
-        Ok(())
+        let values = [run.as_str().into(), at.0.into()];
+        Ok(self.database.execute(sql, &values)?)
     }
 
     /// Every run that has not ended, the oldest first. A row without a run's name is noted in the log.
@@ -209,13 +222,10 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn unfinished(&self) -> Result<Vec<Unfinished>, StoreError> {
-        let mut statement = self.connection.prepare(
-            "SELECT id, operator, job, seed, submitted, began, warrant FROM runs
-             WHERE result IS NULL AND id NOT IN (SELECT run FROM ended) ORDER BY submitted, rowid",
-        )?;
-        let mut rows = statement.query([])?;
+        let sql = "SELECT id, operator, job, seed, submitted, began, warrant FROM runs
+             WHERE result IS NULL AND id NOT IN (SELECT run FROM ended) ORDER BY submitted, rowid";
         let mut found = Vec::new();
-        while let Some(row) = rows.next()? {
+        for row in self.database.rows(sql, &[])? {
             match unfinished(row) {
                 Ok(run) => found.push(run),
                 Err(error) => {
@@ -231,21 +241,30 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn list(&self, whose: &Reach) -> Result<Vec<Listed>, StoreError> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT runs.id, ended.run IS NOT NULL, ended.summary, runs.operator
-             FROM runs LEFT JOIN ended ON ended.run = runs.id
-             WHERE ?1 IS NULL OR runs.operator = ?1 ORDER BY runs.submitted DESC, runs.rowid DESC",
-        )?;
-        let mut rows = statement.query([whose.only()])?;
+        // Of one operator alone an index finds them.
+        let rows = match whose.only() {
+            Some(operator) => self.database.rows(
+                "SELECT runs.id, ended.run IS NOT NULL, ended.summary, runs.operator
+                 FROM runs LEFT JOIN ended ON ended.run = runs.id WHERE runs.operator = ?1
+                 ORDER BY runs.submitted DESC, runs.rowid DESC",
+                &[operator.into()],
+            ),
+            None => self.database.rows(
+                "SELECT runs.id, ended.run IS NOT NULL, ended.summary, runs.operator
+                 FROM runs LEFT JOIN ended ON ended.run = runs.id
+                 ORDER BY runs.submitted DESC, runs.rowid DESC",
+                &[],
+            ),
+        };
         let mut listed = Vec::new();
-        while let Some(row) = rows.next()? {
-            let name = row.get::<_, String>(0).ok();
-            let summary = row.get::<_, Option<Vec<u8>>>(2).ok().flatten();
-            let operator = row.get::<_, String>(3).ok();
+        for mut row in rows? {
+            let name = row.take::<String>(0).ok();
+            let summary = row.take::<Option<Vec<u8>>>(2).ok().flatten();
+            let operator = row.take::<String>(3).ok();
             listed.push(Listed {
                 run: name.and_then(|name| RunId::new(&name).ok()),
                 summary: summary.and_then(|bytes| wire::decode_progress(&bytes).ok()),
-                ended: row.get(1)?,
+                ended: row.take(1)?,
                 operator: operator.and_then(|name| OperatorName::new(&name).ok()),
             });
         }
@@ -258,16 +277,12 @@ impl Store {
     /// [`StoreError`].
     pub fn summary(&self, run: &RunId, whose: &Reach) -> Result<Option<Progress>, StoreError> {
         let sql = "SELECT ended.summary, runs.operator FROM ended JOIN runs ON runs.id = ended.run
-             WHERE runs.id = ?1 AND (?2 IS NULL OR runs.operator = ?2)";
-        let found: Option<(Option<Vec<u8>>, String)> = self
-            .connection
-            .query_row(sql, params![run.as_str(), whose.only()], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })
-            .optional()?;
-        let Some((bytes, operator)) = found else {
+             WHERE runs.id = ?1 AND (CAST(?2 AS TEXT) IS NULL OR runs.operator = ?2)";
+        let values = [run.as_str().into(), whose.only().into()];
+        let Some(mut row) = self.database.row(sql, &values)? else {
             return Ok(None);
         };
+        let (bytes, operator): (Option<Vec<u8>>, String) = (row.take(0)?, row.take(1)?);
         let summary = bytes
             .map(|bytes| wire::decode_progress(&bytes))
             .transpose()?;
@@ -282,27 +297,28 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn keep(&mut self, run: &RunId, record: &Record) -> Result<(), StoreError> {
-        let transaction = self.connection.transaction()?;
+        let transaction = self.database.begin()?;
+        let (name, exchange) = (run.as_str(), record.exchange);
         transaction.execute(
             "INSERT INTO records (run, exchange, closed) VALUES (?1, ?2, ?3)",
-            params![run.as_str(), record.exchange, record.at.0.cast_signed()],
+            &[name.into(), exchange.into(), record.at.0.into()],
         )?;
         let places = record.answers.iter().zip(&record.signatures);
-        for (site, (answer, signature)) in places.enumerate() {
+        for (site, (answer, signature)) in (0_u32..).zip(places) {
+            let answer = answer.as_ref().map(wire::encode_answer);
             transaction.execute(
                 "INSERT INTO answers (run, exchange, site, answer, signature)
                  VALUES (?1, ?2, ?3, ?4, ?5)",
-                params![
-                    run.as_str(),
-                    record.exchange,
-                    i64::try_from(site).unwrap_or(i64::MAX),
-                    answer.as_ref().map(wire::encode_answer),
-                    signature,
+                &[
+                    name.into(),
+                    exchange.into(),
+                    site.into(),
+                    answer.as_deref().into(),
+                    signature.as_slice().into(),
                 ],
             )?;
         }
-        transaction.commit()?;
-        Ok(())
+        Ok(transaction.commit()?)
     }
 
     /// The closed exchanges of a run, in order.
@@ -310,10 +326,9 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn records(&self, run: &RunId) -> Result<Vec<Record>, StoreError> {
-        let mut statement = self
-            .connection
-            .prepare("SELECT exchange FROM records WHERE run = ?1 ORDER BY exchange")?;
-        let exchanges = statement.query_map([run.as_str()], |row| row.get(0))?;
+        let sql = "SELECT exchange FROM records WHERE run = ?1 ORDER BY exchange";
+        let exchanges = self.database.rows(sql, &[run.as_str().into()])?;
+        let exchanges = exchanges.into_iter().map(|mut row| row.take(0));
         let exchanges: Vec<u32> = exchanges.collect::<Result<_, _>>()?;
         let record = |exchange: u32| self.record(run, exchange).transpose();
         exchanges.into_iter().filter_map(record).collect()
@@ -324,17 +339,14 @@ impl Store {
     /// # Errors
     /// As [`Store::records`].
     pub fn record(&self, run: &RunId, exchange: u32) -> Result<Option<Record>, StoreError> {
-        let mut statement = self
-            .connection
-            .prepare_cached("SELECT closed FROM records WHERE run = ?1 AND exchange = ?2")?;
-        let closed = statement.query_row(params![run.as_str(), exchange], |row| row.get(0));
-        let closed: Option<i64> = closed.optional()?;
-        let Some(closed) = closed else {
+        let sql = "SELECT closed FROM records WHERE run = ?1 AND exchange = ?2";
+        let values = [run.as_str().into(), exchange.into()];
+        let Some(mut row) = self.database.row(sql, &values)? else {
             return Ok(None);
         };
         let mut record = Record {
             exchange,
-            at: Timestamp(closed.cast_unsigned()),
+            at: Timestamp(row.take(0)?),
             answers: Vec::new(),
             signatures: Vec::new(),
         };
@@ -342,17 +354,21 @@ impl Store {
         Ok(Some(record))
     }
 
+    /// One answer after the other: each may be large.
     fn read_answers(&self, run: &RunId, record: &mut Record) -> Result<(), StoreError> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT answer, signature FROM answers
-             WHERE run = ?1 AND exchange = ?2 ORDER BY site",
-        )?;
-        let mut rows = statement.query(params![run.as_str(), record.exchange])?;
-        while let Some(row) = rows.next()? {
-            let bytes: Option<Vec<u8>> = row.get(0)?;
+        let sql = "SELECT site FROM answers WHERE run = ?1 AND exchange = ?2 ORDER BY site";
+        let (run, exchange) = (run.as_str(), record.exchange);
+        for mut place in self.database.rows(sql, &[run.into(), exchange.into()])? {
+            let sql = "SELECT answer, signature FROM answers
+                 WHERE run = ?1 AND exchange = ?2 AND site = ?3";
+            let values = [run.into(), exchange.into(), place.take::<i64>(0)?.into()];
+            let Some(mut row) = self.database.row(sql, &values)? else {
+                continue;
+            };
+            let bytes: Option<Vec<u8>> = row.take(0)?;
             let answer = bytes.map(|bytes| wire::decode_answer(&bytes)).transpose()?;
             record.answers.push(answer);
-            let signature: Option<Vec<u8>> = row.get(1)?;
+            let signature: Option<Vec<u8>> = row.take(1)?;
             record.signatures.push(signature.unwrap_or_default());
         }
         Ok(())
@@ -365,24 +381,26 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn end(&mut self, mut result: RunResult, at: Timestamp) -> Result<Ending, StoreError> {
-        let transaction = self.connection.transaction()?;
-        kept::complete(&transaction, &mut result, at)?;
+        let transaction = self.database.begin()?;
+        kept::complete(&*transaction, &mut result, at)?;
         let (result, bytes) = readable(result);
         let run = result.run.as_str();
-        transaction.execute(
-            "UPDATE runs SET result = ?2 WHERE id = ?1",
-            params![run, bytes],
-        )?;
+        let sql = "UPDATE runs SET result = ?2 WHERE id = ?1";
+        transaction.execute(sql, &[run.into(), bytes.as_slice().into()])?;
         let summary = wire::encode_progress(&ended_progress(&result));
-        transaction.execute(
-            "INSERT OR REPLACE INTO ended (run, bytes, summary) VALUES (?1, ?2, ?3)",
-            params![run, i64::try_from(bytes.len()).unwrap_or(i64::MAX), summary],
-        )?;
-        transaction.execute("DELETE FROM answers WHERE run = ?1", [run])?;
-        transaction.execute("DELETE FROM records WHERE run = ?1", [run])?;
-        drop_oldest(&transaction, run)?;
+        let values = [
+            run.into(),
+            (bytes.len() as u64).into(),
+            summary.as_slice().into(),
+        ];
+        let sql = "INSERT INTO ended (run, bytes, summary) VALUES (?1, ?2, ?3)
+             ON CONFLICT (run) DO UPDATE SET bytes = ?2, summary = ?3";
+        transaction.execute(sql, &values)?;
+        transaction.execute("DELETE FROM answers WHERE run = ?1", &[run.into()])?;
+        transaction.execute("DELETE FROM records WHERE run = ?1", &[run.into()])?;
+        drop_oldest(&*transaction, run)?;
         transaction.commit()?;
-        self.write_back()?;
+        self.database.write_back()?;
         Ok(result.ending)
     }
 
@@ -394,23 +412,16 @@ impl Store {
     pub fn remove(&mut self, run: &RunId, whose: &Reach) -> Result<Option<bool>, StoreError> {
         let sql = "SELECT runs.id NOT IN (SELECT run FROM studies)
              FROM ended JOIN runs ON runs.id = ended.run
-             WHERE runs.id = ?1 AND (?2 IS NULL OR runs.operator = ?2)";
-        let transaction = self.connection.transaction()?;
-        let found =
-            transaction.query_row(sql, params![run.as_str(), whose.only()], |row| row.get(0));
-        let found: Option<bool> = found.optional()?;
+             WHERE runs.id = ?1 AND (CAST(?2 AS TEXT) IS NULL OR runs.operator = ?2)";
+        let transaction = self.database.begin()?;
+        let found = transaction.row(sql, &[run.as_str().into(), whose.only().into()])?;
+        let found = found.map(|mut row| row.take(0)).transpose()?;
         if found == Some(true) {
-            forget(&transaction, run.as_str())?;
+            forget(&*transaction, run.as_str())?;
         }
         transaction.commit()?;
-        self.write_back()?;
+        self.database.write_back()?;
         Ok(found)
-    }
-
-    /// What was deleted leaves the write-ahead log as well.
-    fn write_back(&self) -> Result<(), StoreError> {
-        let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
-        Ok(self.connection.query_row(sql, [], |_| Ok(()))?)
     }
 
     /// What an operator's run left, once it has ended; none where there is no such run, or it has not ended.
@@ -418,40 +429,36 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn result(&self, run: &RunId, whose: &Reach) -> Result<Option<RunResult>, StoreError> {
-        let bytes: Option<Option<Vec<u8>>> = self
-            .connection
-            .query_row(
-                "SELECT result FROM runs WHERE id = ?1 AND (?2 IS NULL OR operator = ?2)",
-                params![run.as_str(), whose.only()],
-                |row| row.get(0),
-            )
-            .optional()?;
-        Ok(bytes
-            .flatten()
-            .map(|bytes| wire::decode_result(&bytes))
-            .transpose()?)
+        let sql = "SELECT result FROM runs
+             WHERE id = ?1 AND (CAST(?2 AS TEXT) IS NULL OR operator = ?2)";
+        let values = [run.as_str().into(), whose.only().into()];
+        let Some(mut row) = self.database.row(sql, &values)? else {
+            return Ok(None);
+        };
+        let bytes: Option<Vec<u8>> = row.take(0)?;
+        Ok(bytes.map(|bytes| wire::decode_result(&bytes)).transpose()?)
     }
 }
 
-fn unfinished(row: &Row<'_>) -> Result<Unfinished, StoreError> {
-    let run = RunId::new(&row.get::<_, String>(0)?)?;
-    let job: String = row.get(2)?;
-    let seed = row.get::<_, i64>(3)?.cast_unsigned();
-    let operator = row.get(1)?;
-    let submitted = Timestamp(row.get::<_, i64>(4)?.cast_unsigned());
-    let began = row.get::<_, Option<i64>>(5)?;
-    let warrant: Option<Vec<u8>> = row.get(6)?;
+fn unfinished(mut row: Row) -> Result<Unfinished, StoreError> {
+    let run = RunId::new(&row.take::<String>(0)?)?;
+    let operator: String = row.take(1)?;
+    let job: String = row.take(2)?;
+    let seed = row.take(3)?;
+    let submitted = Timestamp(row.take(4)?);
+    let began = row.take::<Option<u64>>(5)?.map(Timestamp);
+    let warrant: Option<Vec<u8>> = row.take(6)?;
     let warrant = wire::decode_warrant(&warrant.unwrap_or_default());
     let submission = Job::parse(&job).map_err(|problems| problems.to_string());
     let submission = submission.and_then(|job| {
         Ok(Submission {
             run: run.clone(),
-            operator,
+            operator: OperatorName::new(&operator).map_err(|error| error.to_string())?,
             job,
             seed,
             warrant: warrant.map_err(|error| error.to_string())?,
             submitted,
-            began: began.map(|at| Timestamp(at.cast_unsigned())),
+            began,
         })
     });
     Ok(Unfinished {
@@ -462,38 +469,7 @@ fn unfinished(row: &Row<'_>) -> Result<Unfinished, StoreError> {
     })
 }
 
-/// Drops the oldest results of the operator of `run` beyond those that are kept.
-fn drop_oldest(transaction: &Transaction<'_>, run: &str) -> Result<(), StoreError> {
-    let mut statement = transaction.prepare_cached(
-        "SELECT ended.run, ended.bytes FROM ended JOIN runs ON runs.id = ended.run
-         WHERE runs.operator = (SELECT operator FROM runs WHERE id = ?1)
-         AND runs.id NOT IN (SELECT run FROM studies)
-         ORDER BY runs.submitted DESC, runs.rowid DESC",
-    )?;
-    let mut rows = statement.query([run])?;
-    let (mut kept, mut bytes, mut dropped) = (0, 0_u64, Vec::new());
-    while let Some(row) = rows.next()? {
-        let (name, size): (String, i64) = (row.get(0)?, row.get(1)?);
-        kept += 1;
-        bytes = bytes.saturating_add(size.cast_unsigned());
-        let is_many = kept > RESULTS_PER_OPERATOR_MAX || bytes > RESULT_BYTES_PER_OPERATOR_MAX;
-        if is_many && name != run {
-            dropped.push(name);
-        }
-    }
-    for name in dropped {
-        tracing::info!(run = %name, "the result of an old run is dropped");
-        forget(transaction, &name)?;
-    }
-    Ok(())
-}
-
-/// Lets go of a run that has ended.
-fn forget(transaction: &Transaction<'_>, run: &str) -> Result<(), StoreError> {
-    transaction.execute("DELETE FROM ended WHERE run = ?1", [run])?;
-    transaction.execute("DELETE FROM runs WHERE id = ?1", [run])?;
-    Ok(())
-}
-
+#[cfg(test)]
+mod postgres_tests;
 #[cfg(test)]
 mod tests;

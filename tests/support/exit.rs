@@ -16,5 +16,9 @@ pub const JOURNAL: i32 = 7;
 pub const GOING: i32 = 8;
 /// The run has ended already.
 pub const ENDED: i32 = 9;
+/// The database failed, and with it the lease is lost.
+pub const LOST: i32 = 10;
+/// The folder was copied, the runs are in a database.
+pub const ELSEWHERE: i32 = 11;
 /// Nobody reads the output any more.
 pub const UNREAD: i32 = 141;

@@ -22,7 +22,7 @@ use wire::{OperatorCall, Reply};
 pub(super) enum Done {
     /// A job was read.
     Submitted {
-        operator: String,
+        operator: OperatorName,
         /// What is to be queued; none where nothing new was submitted.
         submission: Option<Box<Submission>>,
         answer: Result<RunId, Failure>,
@@ -78,7 +78,7 @@ impl Driver {
                     seed,
                     warrant,
                     at: self.clock.now(),
-                    room: self.queue.reserve(operator.as_str()),
+                    room: self.queue.reserve(operator),
                 };
                 self.submit(submitted, reply, permit);
             }
@@ -169,7 +169,7 @@ impl Driver {
         let queued = Run::new(run.clone(), job, seed, warrant, submitted);
         let mut progress = queued.progress(self.clock.now());
         "queued".clone_into(&mut progress.phase);
-        progress.operator = OperatorName::new(&operator).ok();
+        progress.operator = Some(operator.clone());
         progress.times = Times {
             submitted: Some(submitted),
             ..Times::default()
@@ -224,7 +224,7 @@ impl Driver {
         let (store, done) = (Arc::clone(&self.store), self.done.clone());
         let audit = self.audit.clone();
         tokio::task::spawn_blocking(move || {
-            let operator = submitted.operator.to_string();
+            let operator = submitted.operator.clone();
             let told = match take(submitted, &store, &audit) {
                 Ok((submission, answer, study)) => Done::Submitted {
                     operator,
@@ -365,7 +365,7 @@ fn take(submitted: Submitted, store: &SharedStore, audit: &Audit) -> Result<Take
     };
     let submission = Submission {
         run: run.clone(),
-        operator: operator.to_string(),
+        operator: operator.clone(),
         job: parsed,
         seed,
         warrant,

@@ -7,7 +7,7 @@ use crate::store::{StoreError, Submission, failed_result};
 use protocol::failure::{Code, Failure};
 use protocol::job::Job;
 use protocol::message::{Begin, Closed, ToSite};
-use protocol::name::{RunId, SiteName};
+use protocol::name::{OperatorName, RunId, SiteName};
 use protocol::opening::Opening;
 use protocol::progress::Ending;
 use protocol::result::RunResult;
@@ -80,7 +80,7 @@ impl Course {
         &self.submission.job
     }
 
-    pub(super) fn operator(&self) -> &str {
+    pub(super) fn operator(&self) -> &OperatorName {
         &self.submission.operator
     }
 
@@ -258,7 +258,7 @@ fn begun(
         warrant: warrant.clone(),
         opening: None,
     };
-    let digest = run_digest(&begin, &operator);
+    let digest = run_digest(&begin, operator.as_str());
     let opening = match opening_of(&job, store)? {
         Ok(opening) => opening,
         Err(reason) => return Ok(Err(reason)),
@@ -452,7 +452,7 @@ mod tests {
         let store = Store::open(&home.path().join("store")).unwrap();
         let submission = Submission {
             run: RunId::new("a1").unwrap(),
-            operator: "a".to_owned(),
+            operator: OperatorName::new("a").unwrap(),
             job: Job::parse(job).unwrap(),
             seed: 1,
             warrant: Warrant::default(),

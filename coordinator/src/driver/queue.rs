@@ -3,17 +3,17 @@
 use crate::store::Submission;
 use protocol::failure::{Code, Failure};
 use protocol::limits::{QUEUE_MAX, QUEUE_PER_OPERATOR_MAX};
-use protocol::name::RunId;
+use protocol::name::{OperatorName, RunId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     waiting: VecDeque<Submission>,
     /// Of each operator who waits, when a run was last begun for them; in turns.
-    served: BTreeMap<String, u64>,
+    served: BTreeMap<OperatorName, u64>,
     turn: u64,
     /// Submissions by operator that are being read.
-    reading: BTreeMap<String, usize>,
+    reading: BTreeMap<OperatorName, usize>,
 }
 
 impl Queue {
@@ -72,12 +72,12 @@ impl Queue {
     }
 
     /// Makes room for a submission of `operator` that is about to be read.
-    pub(super) fn reserve(&mut self, operator: &str) -> Result<(), Failure> {
+    pub(super) fn reserve(&mut self, operator: &OperatorName) -> Result<(), Failure> {
         let reading: usize = self.reading.values().sum();
         let own = self.reading.get(operator).copied().unwrap_or(0);
-        let waiting = self.waiting.iter().filter(|one| one.operator == operator);
+        let waiting = self.waiting.iter().filter(|one| one.operator == *operator);
         let own = own + waiting.count();
-        *self.reading.entry(operator.to_owned()).or_default() += 1;
+        *self.reading.entry(operator.clone()).or_default() += 1;
         let text = if own >= QUEUE_PER_OPERATOR_MAX {
             format!("{own} of your runs are waiting already; try again later")
         } else if self.waiting.len() + reading >= QUEUE_MAX {
@@ -89,7 +89,7 @@ impl Queue {
     }
 
     /// A submission has been read.
-    pub(super) fn release(&mut self, operator: &str) {
+    pub(super) fn release(&mut self, operator: &OperatorName) {
         if let Some(reading) = self.reading.get_mut(operator) {
             *reading = reading.saturating_sub(1);
             if *reading == 0 {
@@ -102,7 +102,7 @@ impl Queue {
 /// The place of the run that is next, of those that wait; `served` says when each operator had the last turn.
 fn next_of<'q>(
     waiting: impl Iterator<Item = (usize, &'q Submission)>,
-    served: &BTreeMap<String, u64>,
+    served: &BTreeMap<OperatorName, u64>,
 ) -> Option<usize> {
     let last = |one: &Submission| served.get(&one.operator).copied().unwrap_or(0);
     let turn = |(place, one): &(usize, &Submission)| (one.began.is_none(), last(one), *place);
@@ -116,12 +116,16 @@ mod tests {
     use protocol::message::Warrant;
     use protocol::time::Timestamp;
 
+    fn named(operator: &str) -> OperatorName {
+        OperatorName::new(operator).unwrap()
+    }
+
     fn submission(run: &str, operator: &str) -> Submission {
         let job = "name = \"a\"\nmethod = \"unpsl\"\nsites = [\"north\", \"south\"]\n[outcome]\ncolumn = \"y\"\n\
             kind = \"binary\"\npositive = [\"1\"]\n[[features]]\nname = \"x\"\nkind = \"numeric\"\n[unpsl]\n";
         Submission {
             run: RunId::new(run).unwrap(),
-            operator: operator.to_owned(),
+            operator: named(operator),
             job: Job::parse(job).unwrap(),
             seed: 1,
             warrant: Warrant::default(),
@@ -155,12 +159,12 @@ mod tests {
     fn the_queue_of_one_operator_is_shorter_than_that_of_all() {
         let mut queue = Queue::default();
         for run in 0..QUEUE_PER_OPERATOR_MAX {
-            queue.reserve("a").unwrap();
+            queue.reserve(&named("a")).unwrap();
             queue.push(submission(&format!("a{run}"), "a"));
-            queue.release("a");
+            queue.release(&named("a"));
         }
-        assert_eq!(queue.reserve("a").unwrap_err().code, Code::Busy);
-        queue.release("a");
-        queue.reserve("b").unwrap();
+        assert_eq!(queue.reserve(&named("a")).unwrap_err().code, Code::Busy);
+        queue.release(&named("a"));
+        queue.reserve(&named("b")).unwrap();
     }
 }

@@ -123,7 +123,7 @@ impl KeptStudy {
 
     fn is_of(&self, whose: &Reach) -> bool {
         let mut operators = self.study.operators.iter();
-        operators.any(|one| whose.has(one.name.as_str()))
+        operators.any(|one| whose.has(&one.name))
     }
 }
 

@@ -27,7 +27,7 @@ fn parted() -> (Study, Job) {
 fn submission(run: &str, at: u64) -> Submission {
     Submission {
         run: RunId::new(run).unwrap(),
-        operator: "a".to_owned(),
+        operator: OperatorName::new("a").unwrap(),
         job: parted().1,
         seed: 1,
         warrant: Warrant::default(),

@@ -3,7 +3,6 @@
 use super::{Store, StoreError};
 use protocol::message::JournalHead;
 use protocol::name::SiteName;
-use rusqlite::params;
 use std::collections::BTreeMap;
 
 impl Store {
@@ -12,16 +11,12 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn journals(&self) -> Result<BTreeMap<SiteName, JournalHead>, StoreError> {
-        let mut statement = self
-            .connection
-            .prepare("SELECT site, entries, hash FROM journals")?;
-        let mut rows = statement.query([])?;
+        let sql = "SELECT site, entries, hash FROM journals";
         let mut heads = BTreeMap::new();
-        while let Some(row) = rows.next()? {
-            let (site, entries, hash): (String, i64, String) =
-                (row.get(0)?, row.get(1)?, row.get(2)?);
+        for mut row in self.database.rows(sql, &[])? {
+            let (site, entries, hash): (String, u64, String) =
+                (row.take(0)?, row.take(1)?, row.take(2)?);
             if let Ok(site) = SiteName::new(&site) {
-                let entries = entries.cast_unsigned();
                 heads.insert(site, JournalHead { entries, hash });
             }
         }
@@ -36,14 +31,18 @@ impl Store {
         &mut self,
         heads: &BTreeMap<SiteName, JournalHead>,
     ) -> Result<(), StoreError> {
-        let transaction = self.connection.transaction()?;
+        let transaction = self.database.begin()?;
         for (site, head) in heads {
             transaction.execute(
-                "INSERT OR REPLACE INTO journals (site, entries, hash) VALUES (?1, ?2, ?3)",
-                params![site.as_str(), head.entries.cast_signed(), head.hash],
+                "INSERT INTO journals (site, entries, hash) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (site) DO UPDATE SET entries = ?2, hash = ?3",
+                &[
+                    site.as_str().into(),
+                    head.entries.into(),
+                    head.hash.as_str().into(),
+                ],
             )?;
         }
-        transaction.commit()?;
-        Ok(())
+        Ok(transaction.commit()?)
     }
 }

@@ -1,14 +1,16 @@
 //! What is kept of a run that has ended.
 
-use super::{Store, StoreError, forget};
+use super::database::{Database, DatabaseError};
+use super::{Store, StoreError};
 use protocol::failure::{Code, Failure};
 use protocol::job::Job;
+use protocol::limits::{RESULT_BYTES_PER_OPERATOR_MAX, RESULTS_PER_OPERATOR_MAX};
 use protocol::method::Model;
 use protocol::name::{OperatorName, RunId};
 use protocol::progress::{Ending, Progress, Times};
 use protocol::result::{PooledFigures, RunResult};
 use protocol::time::Timestamp;
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction};
+use rusqlite::{Connection, OpenFlags};
 use std::fs::OpenOptions;
 use std::path::Path;
 use std::time::Duration;
@@ -82,25 +84,21 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn drop_ended(&mut self, now: Timestamp, retain: Duration) -> Result<usize, StoreError> {
-        let transaction = self.connection.transaction()?;
+        let transaction = self.database.begin()?;
         let sql = "SELECT run, summary FROM ended WHERE run NOT IN (SELECT run FROM studies)";
-        let mut statement = transaction.prepare(sql)?;
-        let mut rows = statement.query([])?;
         let mut old = Vec::new();
-        while let Some(row) = rows.next()? {
-            let (run, summary): (String, Option<Vec<u8>>) = (row.get(0)?, row.get(1)?);
+        for mut row in transaction.rows(sql, &[])? {
+            let (run, summary): (String, Option<Vec<u8>>) = (row.take(0)?, row.take(1)?);
             let summary = summary.and_then(|bytes| wire::decode_progress(&bytes).ok());
             let ended = summary.and_then(|summary| summary.times.ended);
             if ended.is_some_and(|ended| now.since(ended) > retain) {
                 old.push(run);
             }
         }
-        drop(rows);
-        drop(statement);
-        old.iter().try_for_each(|run| forget(&transaction, run))?;
+        old.iter().try_for_each(|run| forget(&*transaction, run))?;
         transaction.commit()?;
         if !old.is_empty() {
-            self.write_back()?;
+            self.database.write_back()?;
         }
         Ok(old.len())
     }
@@ -121,29 +119,24 @@ pub(super) fn close(path: &Path) -> Result<(), StoreError> {
 /// [`StoreError`].
 pub fn copy_store(from: &Path, to: &Path) -> Result<(), StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(from, flags)?;
+    let connection = Connection::open_with_flags(from, flags).map_err(DatabaseError::Sqlite)?;
     close(to)?;
-    let to = to.display().to_string();
-    connection.execute("VACUUM INTO ?1", [to])?;
+    let copied = connection.execute("VACUUM INTO ?1", [to.display().to_string()]);
+    copied.map_err(DatabaseError::Sqlite)?;
     Ok(())
 }
 
 /// Adds to a result who submitted the run, and its times.
 pub(super) fn complete(
-    transaction: &Transaction<'_>,
+    database: &dyn Database,
     result: &mut RunResult,
     at: Timestamp,
-) -> rusqlite::Result<()> {
-    let found = transaction.query_row(
-        "SELECT operator, submitted, began FROM runs WHERE id = ?1",
-        [result.run.as_str()],
-        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
-    );
-    let found: Option<(String, i64, Option<i64>)> = found.optional()?;
-    if let Some((operator, submitted, began)) = found {
-        result.operator = OperatorName::new(&operator).ok();
-        result.times.submitted = Some(Timestamp(submitted.cast_unsigned()));
-        result.times.began = began.map(|began| Timestamp(began.cast_unsigned()));
+) -> Result<(), StoreError> {
+    let sql = "SELECT operator, submitted, began FROM runs WHERE id = ?1";
+    if let Some(mut row) = database.row(sql, &[result.run.as_str().into()])? {
+        result.operator = OperatorName::new(&row.take::<String>(0)?).ok();
+        result.times.submitted = Some(Timestamp(row.take(1)?));
+        result.times.began = row.take::<Option<u64>>(2)?.map(Timestamp);
     }
     result.times.ended.get_or_insert(at);
     Ok(())
@@ -165,4 +158,33 @@ pub(super) fn readable(result: RunResult) -> (RunResult, Vec<u8>) {
     };
     let bytes = wire::encode_result(&failed);
     (failed, bytes)
+}
+
+/// Drops the oldest results of the operator of `run` beyond those that are kept.
+pub(super) fn drop_oldest(database: &dyn Database, run: &str) -> Result<(), StoreError> {
+    let sql = "SELECT ended.run, ended.bytes FROM ended JOIN runs ON runs.id = ended.run
+         WHERE runs.operator = (SELECT operator FROM runs WHERE id = ?1)
+         AND runs.id NOT IN (SELECT run FROM studies)
+         ORDER BY runs.submitted DESC, runs.rowid DESC";
+    let (mut kept, mut bytes, mut dropped) = (0, 0_u64, Vec::new());
+    for mut row in database.rows(sql, &[run.into()])? {
+        let (name, size): (String, u64) = (row.take(0)?, row.take(1)?);
+        kept += 1;
+        bytes = bytes.saturating_add(size);
+        let is_many = kept > RESULTS_PER_OPERATOR_MAX || bytes > RESULT_BYTES_PER_OPERATOR_MAX;
+        if is_many && name != run {
+            dropped.push(name);
+        }
+    }
+    for name in dropped {
+        tracing::info!(run = %name, "the result of an old run is dropped");
+        forget(database, &name)?;
+    }
+    Ok(())
+}
+
+/// Lets go of a run that has ended.
+pub(super) fn forget(database: &dyn Database, run: &str) -> Result<(), StoreError> {
+    database.execute("DELETE FROM ended WHERE run = ?1", &[run.into()])?;
+    Ok(database.execute("DELETE FROM runs WHERE id = ?1", &[run.into()])?)
 }

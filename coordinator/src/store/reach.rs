@@ -14,8 +14,8 @@ pub enum Reach {
 impl Reach {
     /// Whether what is an operator's is in it.
     #[must_use]
-    pub fn has(&self, operator: &str) -> bool {
-        self.only().is_none_or(|own| own == operator)
+    pub fn has(&self, operator: &OperatorName) -> bool {
+        self.only().is_none_or(|own| own == operator.as_str())
     }
 
     /// The one operator; none where it is all.

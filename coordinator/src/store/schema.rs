@@ -1,7 +1,7 @@
 //! The tables of the store, and how those of an earlier version become them.
 
+use super::database::Database;
 use super::{StoreError, ended_progress};
-use rusqlite::{Connection, Transaction, params};
 
 /// The tables as the first version made them.
 pub(super) const FIRST: &str = "
@@ -76,41 +76,47 @@ CREATE TABLE approvals (
 ) STRICT;";
 
 /// The version whose tables this program uses.
-const VERSION: i64 = 6;
+pub const VERSION: i64 = 6;
 
 /// Makes the tables, or brings those of an earlier version up to date.
-pub(super) fn bring_up_to_date(connection: &mut Connection) -> Result<(), StoreError> {
-    let transaction = connection.transaction()?;
-    let version: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+pub(super) fn bring_up_to_date(database: &dyn Database) -> Result<(), StoreError> {
+    let transaction = database.begin()?;
+    let version = transaction.version()?;
+    if version > VERSION {
+        return Err(StoreError::Later { found: version });
+    }
     if version < 2 {
-        transaction.execute_batch(FIRST)?;
-        transaction.execute_batch(SECOND)?;
-        summarise(&transaction)?;
+        transaction.batch(FIRST)?;
+        transaction.batch(SECOND)?;
+        transaction.number_runs()?;
+        summarise(&*transaction)?;
     }
     if version < 3 {
-        transaction.execute_batch(THIRD)?;
+        transaction.batch(THIRD)?;
     }
     if version < 4 {
-        transaction.execute_batch(FOURTH)?;
+        transaction.batch(FOURTH)?;
     }
     if version < 5 {
-        transaction.execute_batch(FIFTH)?;
+        transaction.batch(FIFTH)?;
     }
     if version < VERSION {
-        transaction.execute_batch(SIXTH)?;
-        transaction.pragma_update(None, "user_version", VERSION)?;
+        transaction.batch(SIXTH)?;
+        transaction.set_version(VERSION)?;
     }
-    transaction.commit()?;
-    Ok(())
+    Ok(transaction.commit()?)
 }
 
 /// What a list shows of the runs that have ended; nothing of one that cannot be read.
-fn summarise(transaction: &Transaction<'_>) -> Result<(), StoreError> {
-    let mut statement =
-        transaction.prepare("SELECT id, result FROM runs WHERE result IS NOT NULL")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let (Ok(run), Ok(bytes)) = (row.get::<_, String>(0), row.get::<_, Vec<u8>>(1)) else {
+fn summarise(database: &dyn Database) -> Result<(), StoreError> {
+    let ended = "SELECT id FROM runs WHERE result IS NOT NULL";
+    for mut row in database.rows(ended, &[])? {
+        let Ok(run) = row.take::<String>(0) else {
+            continue;
+        };
+        let sql = "SELECT result FROM runs WHERE id = ?1";
+        let found = database.row(sql, &[run.as_str().into()])?;
+        let Some(Ok(bytes)) = found.map(|mut row| row.take::<Vec<u8>>(0)) else {
             continue;
         };
         let summary = match wire::decode_result(&bytes) {
@@ -120,9 +126,13 @@ fn summarise(transaction: &Transaction<'_>) -> Result<(), StoreError> {
                 None
             }
         };
-        transaction.execute(
+        database.execute(
             "INSERT INTO ended (run, bytes, summary) VALUES (?1, ?2, ?3)",
-            params![run, i64::try_from(bytes.len()).unwrap_or(i64::MAX), summary],
+            &[
+                run.as_str().into(),
+                (bytes.len() as u64).into(),
+                summary.as_deref().into(),
+            ],
         )?;
     }
     Ok(())

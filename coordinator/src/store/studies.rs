@@ -1,11 +1,11 @@
 //! Studies, as the store keeps them: their texts, what hospitals have approved, and how they opened.
 
+use super::database::Row;
 use super::{Reach, Store, StoreError};
 use protocol::name::{RunId, SiteName};
 use protocol::opening::Opening;
 use protocol::study::{SignedApproval, Study, StudyName};
 use protocol::time::Timestamp;
-use rusqlite::{OptionalExtension, Row, params};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A study, as the store keeps it.
@@ -25,8 +25,6 @@ pub struct KeptStudy {
     pub approvals: BTreeMap<SiteName, SignedApproval>,
 }
 
-const COLUMNS: &str = "SELECT text, run, proposed, closed, opening FROM studies";
-
 impl Store {
     /// The runs of a study that this operator, or anybody, submitted.
     ///
@@ -34,11 +32,13 @@ impl Store {
     /// [`StoreError`].
     pub fn runs_of(&self, study: &Study, whose: &Reach) -> Result<BTreeSet<RunId>, StoreError> {
         let sql = "SELECT id FROM runs
-             WHERE (?1 IS NULL OR operator = ?1) AND substr(job, -length(?2)) = ?2";
+             WHERE (CAST(?1 AS TEXT) IS NULL OR operator = ?1)
+             AND substr(job, length(job) - length(CAST(?2 AS TEXT)) + 1) = ?2";
         // A job travels with the study's text behind its own.
         let end = study.join("");
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let ids = statement.query_map(params![whose.only(), end], |row| row.get::<_, String>(0))?;
+        let values = [whose.only().into(), end.as_str().into()];
+        let ids = self.database.rows(sql, &values)?;
+        let ids = ids.into_iter().map(|mut row| row.take::<String>(0));
         let ids = ids.collect::<Result<Vec<_>, _>>()?;
         Ok(ids.iter().filter_map(|id| RunId::new(id).ok()).collect())
     }
@@ -48,17 +48,16 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn propose(&self, study: &Study, run: &RunId, at: Timestamp) -> Result<(), StoreError> {
-        self.connection.execute(
+        let values = [
+            study.name.as_str().into(),
+            study.text.as_str().into(),
+            run.as_str().into(),
+            at.0.into(),
+        ];
+        let sql =
             "INSERT INTO studies (name, text, run, proposed, closed) VALUES (?1, ?2, ?3, ?4, 0)
-             ON CONFLICT (name) DO UPDATE SET run = ?3",
-            params![
-                study.name.as_str(),
-                study.text,
-                run.as_str(),
-                at.0.cast_signed()
-            ],
-        )?;
-        Ok(())
+             ON CONFLICT (name) DO UPDATE SET run = ?3";
+        Ok(self.database.execute(sql, &values)?)
     }
 
     /// Keeps what a hospital has approved.
@@ -66,15 +65,15 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn approve(&self, site: &SiteName, approved: &SignedApproval) -> Result<(), StoreError> {
-        self.connection.execute(
-            "INSERT OR IGNORE INTO approvals (study, site, approved) VALUES (?1, ?2, ?3)",
-            params![
-                approved.approval.study,
-                site.as_str(),
-                wire::encode_approved(approved)
-            ],
-        )?;
-        Ok(())
+        let bytes = wire::encode_approved(approved);
+        let values = [
+            approved.approval.study.as_str().into(),
+            site.as_str().into(),
+            bytes.as_slice().into(),
+        ];
+        let sql = "INSERT INTO approvals (study, site, approved) VALUES (?1, ?2, ?3)
+             ON CONFLICT (study, site) DO NOTHING";
+        Ok(self.database.execute(sql, &values)?)
     }
 
     /// Keeps how a study opened.
@@ -82,11 +81,10 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn open_study(&self, name: &StudyName, opening: &Opening) -> Result<(), StoreError> {
-        self.connection.execute(
-            "UPDATE studies SET opening = ?2 WHERE name = ?1",
-            params![name.as_str(), wire::encode_opening(opening)],
-        )?;
-        Ok(())
+        let bytes = wire::encode_opening(opening);
+        let values = [name.as_str().into(), bytes.as_slice().into()];
+        let sql = "UPDATE studies SET opening = ?2 WHERE name = ?1";
+        Ok(self.database.execute(sql, &values)?)
     }
 
     /// Ends a study.
@@ -95,8 +93,7 @@ impl Store {
     /// [`StoreError`].
     pub fn close_study(&self, name: &StudyName) -> Result<(), StoreError> {
         let sql = "UPDATE studies SET closed = 1 WHERE name = ?1";
-        self.connection.execute(sql, [name.as_str()])?;
-        Ok(())
+        Ok(self.database.execute(sql, &[name.as_str().into()])?)
     }
 
     /// The study of this name.
@@ -104,10 +101,9 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn study(&self, name: &StudyName) -> Result<Option<KeptStudy>, StoreError> {
-        let sql = format!("{COLUMNS} WHERE name = ?1");
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let found = statement.query_row([name.as_str()], |row| Ok(kept(row)));
-        match found.optional()?.transpose()?.flatten() {
+        let sql = "SELECT text, run, proposed, closed, opening FROM studies WHERE name = ?1";
+        let found = self.database.row(sql, &[name.as_str().into()])?;
+        match found.map(kept).transpose()?.flatten() {
             Some(found) => Ok(Some(self.with_approvals(found)?)),
             None => Ok(None),
         }
@@ -118,10 +114,9 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn studies(&self) -> Result<Vec<KeptStudy>, StoreError> {
-        let mut statement = self.connection.prepare(COLUMNS)?;
-        let mut rows = statement.query([])?;
+        let sql = "SELECT text, run, proposed, closed, opening FROM studies";
         let mut studies = Vec::new();
-        while let Some(row) = rows.next()? {
+        for row in self.database.rows(sql, &[])? {
             match kept(row) {
                 Ok(Some(study)) => studies.push(self.with_approvals(study)?),
                 Ok(None) => tracing::error!("the text of a stored study cannot be read"),
@@ -133,11 +128,10 @@ impl Store {
 
     fn with_approvals(&self, mut study: KeptStudy) -> Result<KeptStudy, StoreError> {
         let sql = "SELECT site, approved FROM approvals WHERE study = ?1";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let mut rows = statement.query([study.study.name.as_str()])?;
-        while let Some(row) = rows.next()? {
-            let site = SiteName::new(&row.get::<_, String>(0)?)?;
-            let approved = wire::decode_approved(&row.get::<_, Vec<u8>>(1)?)?;
+        let values = [study.study.name.as_str().into()];
+        for mut row in self.database.rows(sql, &values)? {
+            let site = SiteName::new(&row.take::<String>(0)?)?;
+            let approved = wire::decode_approved(&row.take::<Vec<u8>>(1)?)?;
             study.approvals.insert(site, approved);
         }
         Ok(study)
@@ -145,18 +139,18 @@ impl Store {
 }
 
 /// A row of studies; none where this version cannot read its text.
-fn kept(row: &Row<'_>) -> Result<Option<KeptStudy>, StoreError> {
-    let text: String = row.get(0)?;
+fn kept(mut row: Row) -> Result<Option<KeptStudy>, StoreError> {
+    let text: String = row.take(0)?;
     let Ok(study) = Study::parse(&text) else {
         return Ok(None);
     };
-    let opening: Option<Vec<u8>> = row.get(4)?;
+    let opening: Option<Vec<u8>> = row.take(4)?;
     let opening = opening.map(|bytes| wire::decode_opening(&bytes));
     Ok(Some(KeptStudy {
         study,
-        run: RunId::new(&row.get::<_, String>(1)?)?,
-        proposed: Timestamp(row.get::<_, i64>(2)?.cast_unsigned()),
-        closed: row.get(3)?,
+        run: RunId::new(&row.take::<String>(1)?)?,
+        proposed: Timestamp(row.take(2)?),
+        closed: row.take(3)?,
         opening: opening.transpose()?,
         approvals: BTreeMap::new(),
     }))

@@ -8,7 +8,7 @@ use site_agent::exit::Exit as SiteAgent;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-const COORDINATOR: [Coordinator; 12] = [
+const COORDINATOR: [Coordinator; 14] = [
     Coordinator::Done,
     Coordinator::Failed,
     Coordinator::Usage,
@@ -19,6 +19,8 @@ const COORDINATOR: [Coordinator; 12] = [
     Coordinator::Books,
     Coordinator::Going,
     Coordinator::Ended,
+    Coordinator::Lost,
+    Coordinator::Elsewhere,
     Coordinator::Cancelled,
     Coordinator::Unread,
 ];
@@ -47,6 +49,8 @@ fn codes() -> BTreeSet<u8> {
         | Coordinator::Books
         | Coordinator::Going
         | Coordinator::Ended
+        | Coordinator::Lost
+        | Coordinator::Elsewhere
         | Coordinator::Cancelled
         | Coordinator::Unread => exit as u8,
     });

@@ -31,6 +31,7 @@ mod honest_scores;
 mod hospital_desk;
 mod imputed;
 mod judged_pairs;
+mod leases;
 mod local;
 mod networks;
 mod operator_by_keys;

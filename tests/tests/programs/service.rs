@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 /// What a status port answers.
-fn asked(port: u16, path: &str) -> String {
+pub(super) fn asked(port: u16, path: &str) -> String {
     let mut stream = until("the status port", PATIENCE, || {
         TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()
     });
