@@ -60,8 +60,8 @@ pub fn restore(arguments: &cli::Restore) -> Result<Copied, Ended> {
             (restored()?, Store::open(&held.store())?)
         }
         (StoreConfig::Postgres(server), false) => {
-            let lease = lease::take(server)?;
-            (restored()?, Store::lead(lease)?)
+            let store = Store::lead(lease::take(server)?)?;
+            (restored()?, store)
         }
         (StoreConfig::Sqlite, false) => return Err(other("in a database", "sqlite")),
         (StoreConfig::Postgres(_), true) => return Err(other("in an SQLite file", "postgres")),

@@ -1,6 +1,6 @@
 //! A PostgreSQL of the test's own: a new cluster in a temporary folder, on loopback.
 
-#![allow(clippy::unwrap_used)] // functions that tests share
+#![allow(clippy::print_stdout, clippy::unwrap_used)] // functions that tests share
 #![allow(dead_code, unreachable_pub)] // tests of the crates below have this file as their own, and use a part of it
 
 use std::io::{Read, Seek};

@@ -1,7 +1,8 @@
 //! What only PostgreSQL has: a lease, and databases that cannot hold the store.
 
-use super::tests::{Home, submission, taken};
+use super::tests::{Home, JOB, submission, taken};
 use super::*;
+use protocol::study::Study;
 use service::postgres::{ConnectError, Server};
 
 #[test]
@@ -117,4 +118,17 @@ fn a_database_that_cannot_hold_the_store_is_refused_by_what_is_wrong() {
         away,
         DatabaseError::Connect(ConnectError::Away(_))
     ));
+}
+
+/// PostgreSQL has no text with a zero in it, and a failure of PostgreSQL ends the coordinator.
+#[test]
+fn no_job_and_no_study_has_a_zero_in_its_text() {
+    for text in ["# \0\n", "title = \"\0\"\n", "\0"] {
+        assert!(Job::parse(&format!("{text}{JOB}")).is_err(), "{text:?}");
+        let error = Study::parse(text).err().map(|error| error.to_string());
+        assert!(
+            error.is_some_and(|error| error.contains("no valid TOML")),
+            "{text:?}"
+        );
+    }
 }

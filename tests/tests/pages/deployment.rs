@@ -3,7 +3,7 @@
 
 use crate::prose::pages;
 use clap::CommandFactory;
-use coordinator::config::{CoordinatorConfig, OperatorConfig};
+use coordinator::config::{CoordinatorConfig, OperatorConfig, StoreConfig};
 use kindred_tests::workspace::{files, root, text};
 use privacy::{Limits, Policy};
 use protocol::job::Job;
@@ -65,6 +65,22 @@ fn the_samples_say_what_their_comments_say() {
         Path::new("/var/lib/kindred-coordinator")
     );
     assert_eq!(coordinator.tls.key, folder.join("certificates/key.pem"));
+    let mut is_store = false;
+    let opened = text("deploy/config/coordinator.toml");
+    let opened = opened.lines().map(|line| {
+        is_store = line.starts_with("# [store]") || is_store && !line.is_empty();
+        let line = line.strip_prefix("# ").filter(|_| is_store).unwrap_or(line);
+        format!("{line}\n")
+    });
+    let opened = CoordinatorConfig::parse(&opened.collect::<String>(), &folder);
+    let StoreConfig::Postgres(server) = read(&path, opened).store else {
+        panic!("found SQLite, wanted PostgreSQL");
+    };
+    assert_eq!(
+        server.to_string(),
+        "database kindred at database.example:5432"
+    );
+    assert_eq!(coordinator.store, StoreConfig::Sqlite);
     let path = folder.join("operator.toml");
     let operator = read(&path, OperatorConfig::open(&path));
     assert_eq!(operator.coordinator.to_string(), "coordinator.example:7443");

@@ -13,6 +13,7 @@ use protocol::name::RunId;
 use std::fs::{self, Permissions};
 use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixDatagram;
 
 const STANDS_BY: &str = "this coordinator stands by";
 const NAMES: [&str; 2] = ["first", "second"];
@@ -214,6 +215,43 @@ fn of_two_that_start_at_once_one_serves_and_the_other_obeys_while_it_waits() {
         }
         assert!(!is(&both[0], WAITS), "it led after all");
     }
+}
+
+#[test]
+fn systemd_hears_who_stands_by_and_who_leads() {
+    let Some(mut pair) = Pair::prepare() else {
+        return;
+    };
+    let mut first = pair.start(0);
+    first.wait_for(WAITS);
+    let home = &pair.deployment.home;
+    let path = home.join("notified");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let until_heard = |wanted: &str| {
+        let mut state = [0; 256];
+        loop {
+            let length = socket.recv(&mut state).expect("systemd hears something");
+            if String::from_utf8_lossy(&state[..length]).contains(wanted) {
+                return;
+            }
+        }
+    };
+    let log = fs::File::create(home.join("notifying.log")).unwrap();
+    let mut second = home
+        .command(&coordinator())
+        .args(["serve", "--config", "second.toml"])
+        .env("NOTIFY_SOCKET", &path)
+        .stderr(log)
+        .spawn()
+        .unwrap();
+    until_heard("STATUS=stands by: another coordinator leads");
+    until_heard("READY=1");
+    first.kill();
+    until_heard("STATUS=leads");
+    until_heard("READY=1");
+    second.kill().unwrap();
+    second.wait().unwrap();
 }
 
 #[test]
