@@ -348,13 +348,8 @@ fn take(submitted: Submitted, store: &SharedStore, audit: &Audit) -> Result<Take
         return Ok(refused(Failure::new(Code::Job, text)));
     };
     let known = locked(store).known(&run, &job, seed)?;
-    match known {
-        Known::Same => return Ok((None, Ok(run), None)),
-        Known::Other => {
-            let text = "this token stands for another job or seed; use a new token";
-            return Ok(refused(Failure::new(Code::Token, text)));
-        }
-        Known::New => {}
+    if let Some(earlier) = earlier(known, &run) {
+        return Ok(earlier);
     }
     if let Err(full) = room {
         return Ok(refused(full));
@@ -372,18 +367,34 @@ fn take(submitted: Submitted, store: &SharedStore, audit: &Audit) -> Result<Take
         submitted: at,
         began: None,
     };
+    let store = locked(store);
+    // Another call with the same token may have come first.
+    if let Some(earlier) = earlier(store.known(&run, &job, seed)?, &run) {
+        return Ok(earlier);
+    }
     let act = |did| Entry::new(at, By::from(&operator), did).on_run(run.as_str());
     audit.note(&match (&study, &submission.job.study) {
         (Some(proposed), _) => act(Act::Proposed).on_study(proposed.study.name.as_str()),
         (None, Some(study)) => act(Act::Submitted).on_study(study.name.as_str()),
         (None, None) => act(Act::Submitted),
     })?;
-    let store = locked(store);
     if let Some(study) = &study {
         store.propose(&study.study, &run, at)?;
     }
     store.submit(&submission)?;
     Ok((Some(Box::new(submission)), Ok(run), study))
+}
+
+/// What is answered where a token was used before.
+fn earlier(known: Known, run: &RunId) -> Option<Taken> {
+    match known {
+        Known::New => None,
+        Known::Same => Some((None, Ok(run.clone()), None)),
+        Known::Other => {
+            let text = "this token stands for another job or seed; use a new token";
+            Some(refused(Failure::new(Code::Token, text)))
+        }
+    }
 }
 
 /// What is queued, what is answered, and the study that is proposed.

@@ -5,9 +5,12 @@ use crate::studies::{at_site, study};
 use kindred_tests::deployment::{Deployment, WAITS};
 use kindred_tests::exit::{JOURNAL, USAGE};
 use kindred_tests::programs::{PATIENCE, Ran, coordinator, until};
+use protocol::name::RunId;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::Path;
+use std::process::{Child, Stdio};
 use std::time::{Duration, SystemTime};
 
 /// One feature, in a blink.
@@ -197,4 +200,32 @@ fn results_go_after_the_days_that_their_owners_set_and_those_of_an_open_study_st
     let listed = deployment.job(&["list"]).must_succeed().stdout;
     assert!(listed.contains(run.as_str()), "{listed}");
     assert!(deployment.coordinator_log().matches(WAITS).count() >= 2);
+}
+
+#[test]
+fn a_job_that_is_submitted_many_times_at_once_is_one_run() {
+    let mut deployment = open();
+    deployment.home.write("job.toml", QUICK);
+    for token in ["one", "two", "three", "four"] {
+        let words = ["job", "submit", "job.toml", "--seed", "3", "--token", token];
+        let caller = |_: u32| {
+            let mut command = deployment.home.command(&coordinator());
+            command.args(words).args(["--config", "operator.toml"]);
+            command.stdout(Stdio::piped()).spawn().unwrap()
+        };
+        let callers: Vec<Child> = (0..6).map(caller).collect();
+        let said = callers.into_iter().map(|one| {
+            let output = one.wait_with_output().unwrap();
+            assert!(output.status.success(), "{}", deployment.coordinator_log());
+            String::from_utf8(output.stdout).unwrap()
+        });
+        let said: BTreeSet<String> = said.collect();
+        assert_eq!(said.len(), 1, "{said:?}");
+        let run = said.first().unwrap().trim();
+        metric(&deployment, &RunId::new(run).unwrap());
+        let submitted = acts(&deployment, &[run]);
+        let submitted = submitted.iter().filter(|(_, did, _)| did == "submitted");
+        assert_eq!(submitted.count(), 1);
+    }
+    assert!(deployment.coordinator().ended().is_none());
 }
