@@ -120,6 +120,20 @@ impl Cluster {
         self.run("psql", &[&to[..], &how].concat())
     }
 
+    /// A database, as pg_dump writes it.
+    pub fn dump(&self, database: &str) -> String {
+        let port = self.port.to_string();
+        let to = ["-h", "127.0.0.1", "-p", &port, "-U", OWNER, "-d", database];
+        self.run("pg_dump", &to)
+    }
+
+    /// Puts a dump in the place of a database of this owner.
+    pub fn restore(&self, database: &str, owner: &str, dump: &str) {
+        self.execute(&format!("DROP DATABASE {database} WITH (FORCE)"));
+        self.execute(&format!("CREATE DATABASE {database} OWNER {owner}"));
+        self.execute_in(database, dump);
+    }
+
     /// A path in the folder of the cluster.
     pub fn path(&self, name: &str) -> String {
         self.folder.path().join(name).display().to_string()

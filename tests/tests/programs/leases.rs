@@ -277,8 +277,8 @@ fn commands_say_what_is_in_the_database_and_what_is_not() {
     let unmade = "database kindred at localhost:";
     let made = "TLS, tables are made at the first start; no coordinator leads";
     assert!(looked.stdout.contains(unmade) && looked.stdout.contains(made));
-    let (pair, first, second) = pair.open();
-    let (_, run) = pair.in_rounds();
+    let (mut pair, first, second) = pair.open();
+    let (wanted, run) = pair.in_rounds();
     let doctor = |at: usize| pair.run(at, &["doctor"]).must_succeed().stdout;
     for at in [0, 1] {
         let found = doctor(at);
@@ -291,6 +291,8 @@ fn commands_say_what_is_in_the_database_and_what_is_not() {
     let not_here = "the runs are in the database kindred at localhost:";
     pair.run(0, &["backup", "--out", "copy"])
         .must_fail(ELSEWHERE, &[not_here, "pg_dump"]);
+    let dump = pair.cluster.dump("kindred");
+    pair.relay.delay(0);
     first.kill();
     let mut second = second;
     second.wait_for(WAITS);
@@ -310,11 +312,16 @@ fn commands_say_what_is_in_the_database_and_what_is_not() {
             ],
         )
         .must_fail(USAGE, &["whose runs are in a database"]);
-    let restored = until("the lease to be free", PATIENCE, || {
-        let ran = pair.run(0, &["restore", "copy"]);
-        (ran.code == Some(0)).then_some(ran)
-    });
-    assert!(restored.stderr.contains(run.as_str()));
+    pair.cluster.restore("kindred", "kindred", &dump);
+    let restored = pair.run(0, &["restore", "copy"]).must_succeed();
+    assert!(restored.stderr.contains(run.as_str()) && restored.stderr.contains("submit it again"));
+    let mut first = pair.start(0);
+    first.wait_for(WAITS);
+    let shown = pair.deployment.job(&["show", run.as_str()]).must_succeed();
+    assert!(shown.stdout.contains("KDR-STOPPED"), "{}", shown.stdout);
+    let after = [&SEED[..], &["--token", "after"]].concat();
+    let after = pair.deployment.submit(METRIC, &after);
+    assert!(metric(&pair.deployment, &after) == wanted, "other bits");
     let config = fs::read_to_string(pair.deployment.home.join("first.toml")).unwrap();
     let mistyped = config.replace("database = ", "databse = ");
     let mistyped = mistyped.replace("port = ", "port = 0 #");
