@@ -10,7 +10,7 @@ use similarity::judge::votes::{RightCounts, VoteScore};
 use similarity::learn::unpsl::selection::{
     Candidate, CandidateScore, Candidates, Classified, Folds, Merit, Search, SelectionError, best,
     cross_validate, cross_validate_rules, feature_strengths, fit_path, held_out_scores, in_steps,
-    lambda_max, lambda_path, nested_scores,
+    lambda_max, lambda_path, nested_scores, one_in,
 };
 use similarity::learn::unpsl::{Labels, PooledLimits, Settings, SiteObjective, Totals, summarise};
 use similarity::numeric::prox::row_norms;
@@ -71,15 +71,42 @@ fn a_small_class_is_spread_and_counts_are_multiples_of_a_step() {
         Folds::spread(&enough, 2, Seed(7)).unwrap(),
         Folds::stratified(&enough, 2, Seed(7)).unwrap()
     );
-    let counted = in_steps(&classes, 10, Seed(7));
+    let everybody = vec![true; classes.len()];
+    let counted = in_steps(&classes, 10, Seed(7), everybody.clone());
     let of_class = |class: u32| {
         let both = counted.iter().zip(&classes);
         both.filter(|(counts, own)| **counts && **own == class)
             .count()
     };
     assert_eq!((of_class(0), of_class(1)), (40, 0));
-    assert_eq!(counted, in_steps(&classes, 10, Seed(7)));
-    assert_ne!(counted, in_steps(&classes, 10, Seed(8)));
+    assert_eq!(counted, in_steps(&classes, 10, Seed(7), everybody.clone()));
+    assert_ne!(counted, in_steps(&classes, 10, Seed(8), everybody));
+    let third = one_in(classes.len(), 3, Seed(7));
+    let of_third = in_steps(&classes, 10, Seed(7), third.clone());
+    assert!(
+        third
+            .iter()
+            .zip(&of_third)
+            .all(|(drawn, counted)| *drawn || !counted)
+    );
+    assert_eq!(of_third.iter().filter(|counts| **counts).count() % 10, 0);
+}
+
+#[test]
+fn one_patient_in_so_many_is_drawn_whatever_their_classes() {
+    let drawn = |patients, count, seed| one_in(patients, count, Seed(seed));
+    let all = |patients, count| drawn(patients, count, 1).iter().filter(|one| **one).count();
+    assert_eq!(
+        [all(10, 1), all(10, 3), all(10, 40), all(0, 3)],
+        [10, 4, 1, 0]
+    );
+    assert_eq!(drawn(1_000, 7, 1), drawn(1_000, 7, 1));
+    assert_ne!(drawn(1_000, 7, 1), drawn(1_000, 7, 2));
+    let often = (0..2_000).filter(|seed| drawn(20, 4, *seed)[3]).count();
+    assert!(
+        (440..560).contains(&often),
+        "{often} of 2,000 drew a patient, wanted a quarter"
+    );
 }
 
 proptest! {
@@ -272,7 +299,9 @@ fn a_nested_choice_is_that_of_scikit_learn() {
             classes: &classes,
         };
         let rule = NeighbourRule::Distance;
-        let found = nested_scores(&patients, &folds, &metrics, rule, &neighbours).unwrap();
+        let everybody = vec![true; classes.len()];
+        let held_out = (&folds, everybody.as_slice());
+        let found = nested_scores(&patients, held_out, &metrics, rule, &neighbours).unwrap();
         for (fold, found) in found.chunks(neighbours.len()).enumerate() {
             for (place, score) in found.iter().enumerate() {
                 let wanted = numbers(&wanted[fold]["sums"][strength][place]);

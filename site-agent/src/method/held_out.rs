@@ -8,7 +8,8 @@ use protocol::failure::Code;
 use protocol::limits::PUBLISHED_PATIENTS;
 use protocol::message::Description;
 use similarity::cohort::Outcome;
-use similarity::learn::unpsl::selection::{Folds, in_steps};
+use similarity::learn::unpsl::Totals;
+use similarity::learn::unpsl::selection::{Folds, in_steps, one_in};
 use std::borrow::Cow;
 
 impl SiteRun {
@@ -44,15 +45,21 @@ impl SiteRun {
         found.map_err(|error| Stop::failed(Code::Folds, error.to_string()))
     }
 
-    /// Which patients are counted among the held-out of so many sites; none where this site does not judge. Where not all sites do, it is
-    /// a multiple of ten of each class: else what all sites have and these have not would be the others' classes.
-    pub(crate) fn judged(&self, judges: u32) -> Option<Vec<bool>> {
+    /// Which patients neighbours judge: one in as many as at every site, drawn by this site alone.
+    pub(crate) fn drawn(&self, totals: &Totals) -> Vec<bool> {
+        let count = usize::try_from(totals.judged_one_in()).unwrap_or(usize::MAX);
+        one_in(self.cohort.cohort.patients(), count, self.folds)
+    }
+
+    /// Which of those who are drawn are counted among the held-out of so many sites; none where this site does not judge. Where not all
+    /// sites do, it is a multiple of ten of each class: else what all sites have and these have not would be the others' classes.
+    pub(crate) fn judged(&self, judges: u32, totals: &Totals) -> Option<Vec<bool>> {
         let is_of_all = judges as usize >= self.job.sites.len();
         match self.held_out {
-            _ if is_of_all => Some(vec![true; self.cohort.cohort.patients()]),
+            _ if is_of_all => Some(self.drawn(totals)),
             HeldOut::Judges => {
-                let step = PUBLISHED_PATIENTS as usize;
-                Some(in_steps(&self.strata(), step, self.folds))
+                let (step, drawn) = (PUBLISHED_PATIENTS as usize, self.drawn(totals));
+                Some(in_steps(&self.strata(), step, self.folds, drawn))
             }
             HeldOut::Nothing | HeldOut::Learns | HeldOut::JudgesWithAll => None,
         }

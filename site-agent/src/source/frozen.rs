@@ -306,6 +306,9 @@ impl FrozenTable {
 
     /// Keeps the marked rows.
     pub(super) fn keep(&mut self, keep: &[bool]) {
+        if keep.iter().all(|is_kept| *is_kept) {
+            return;
+        }
         retain(&mut self.rows, keep);
         let columns = self.columns.par_iter_mut();
         columns.for_each(|column| column.keep(keep));

@@ -10,19 +10,25 @@ use crate::books::chain::{ChainError, hexadecimal};
 use crate::books::key;
 use crate::cli::StudyApprove;
 use crate::config::{ConfigError, SiteConfig};
-use crate::source::{self, CohortProblems, Freezing, FrozenPatients, Judged, snapshot};
+use crate::source::{
+    self, CohortProblems, Freezing, FrozenPatients, FrozenTable, Judged, snapshot,
+};
+use parquet::errors::ParquetError;
 use privacy::{Fingerprint, Permission, Rules};
 use protocol::study::{Approval, CertificateFingerprint, SignedApproval, Study};
 use protocol::time::Timestamp;
 use rayon::prelude::*;
 use similarity::numeric::precision::Precision;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 use wire::jobs::StudyFileError;
 use wire::{SignatureError, Signer, TlsError, private};
 
 const RANDOM_BYTES: usize = 32;
+/// How the name of a folder ends that is not complete.
+const PARTIAL: &str = ".partial";
 /// What people do where their declarations and a study differ.
 pub(super) const ADVICE: &str = "Correct site.toml where the study is right. Where it is not, send its operator what \
     `kindred-site-agent study draft --from site.toml` prints: no value of a patient is in it.";
@@ -138,11 +144,12 @@ pub fn approve(asked: &StudyApprove, now: Timestamp) -> Result<SignedApproval, S
         path: "/dev/urandom".to_owned(),
         source,
     })?;
-    let (snapshot, commitment) = rayon::join(
-        || snapshot::to_bytes(&table),
+    let folder = Partial::begin(&config, &study)?;
+    let (frozen, commitment) = rayon::join(
+        || folder.freeze(&table),
         || commitment(&random, (&text, pairs.as_deref()), cell_min, &table),
     );
-    let snapshot = snapshot.map_err(|error| StudyError::Snapshot(error.to_string()))?;
+    frozen?;
     let approval = Approval {
         study: study.name.to_string(),
         digest: study.digest(),
@@ -160,10 +167,9 @@ pub fn approve(asked: &StudyApprove, now: Timestamp) -> Result<SignedApproval, S
     files.extend([
         (STUDY.to_owned(), study.text.clone().into_bytes()),
         (CONFIGURATION.to_owned(), text),
-        (SNAPSHOT.to_owned(), snapshot),
         (APPROVAL.to_owned(), approval),
     ]);
-    write(&config, &study, &files)?;
+    folder.complete(&files)?;
     Ok(signed)
 }
 
@@ -356,37 +362,85 @@ fn random() -> io::Result<String> {
     Ok(hexadecimal(&bytes))
 }
 
-/// Writes the folder of an approval: beside, then renamed, so that it is there whole or not at all.
-fn write(
-    config: &SiteConfig,
-    study: &Study,
-    files: &[(String, Vec<u8>)],
-) -> Result<(), StudyError> {
-    let studies = config.folder.join(FOLDER);
-    let folder = studies.join(study.name.as_str());
-    let partial = studies.join(format!(".{}.partial", study.name));
-    let written = (|| {
-        private::folder(&config.folder)?;
-        private::folder(&studies)?;
-        if partial.exists() {
-            fs::remove_dir_all(&partial)?;
+/// The folder of an approval while it is written: beside, then renamed, so that it is there whole or not at all.
+struct Partial {
+    studies: PathBuf,
+    folder: PathBuf,
+    /// Goes with all that is in it, unless it is renamed. Two that are written at once have two.
+    partial: TempDir,
+}
+
+impl Partial {
+    fn begin(config: &SiteConfig, study: &Study) -> Result<Self, StudyError> {
+        let studies = config.folder.join(FOLDER);
+        let folder = studies.join(study.name.as_str());
+        let prefix = format!(".{}.", study.name);
+        let made = (|| {
+            private::folder(&config.folder)?;
+            private::folder(&studies)?;
+            // What an interrupted approval has left.
+            for entry in fs::read_dir(&studies)? {
+                let entry = entry?;
+                let name = entry.file_name();
+                let name = name.to_string_lossy();
+                if name.starts_with(&prefix) && name.ends_with(PARTIAL) {
+                    fs::remove_dir_all(entry.path())?;
+                }
+            }
+            let mut named = tempfile::Builder::new();
+            let partial = named.prefix(&prefix).suffix(PARTIAL).tempdir_in(&studies)?;
+            private::folder(partial.path())?;
+            Ok(partial)
+        })();
+        match made {
+            Ok(partial) => Ok(Self {
+                studies,
+                folder,
+                partial,
+            }),
+            Err(source) => Err(unwritten(&folder, source)),
         }
-        private::folder(&partial)?;
-        for (name, bytes) in files {
-            let path = partial.join(name);
-            private::write(&path, bytes)?;
-            File::open(&path)?.sync_all()?;
-        }
-        fs::rename(&partial, &folder)?;
-        File::open(&studies)?.sync_all()
-    })();
-    written.map_err(|source| {
-        let _ = fs::remove_dir_all(&partial);
-        StudyError::Write {
-            path: folder.display().to_string(),
-            source,
-        }
-    })
+    }
+
+    /// Writes the snapshot of the patients.
+    fn freeze(&self, table: &FrozenTable) -> Result<(), StudyError> {
+        let failed = |source| unwritten(&self.folder, source);
+        let path = self.partial.path().join(SNAPSHOT);
+        let mut options = OpenOptions::new();
+        let file = private::open(&path, options.write(true).create_new(true));
+        let mut file = file.map_err(failed)?;
+        snapshot::write(table, &mut file).map_err(|error| match error {
+            ParquetError::External(source) => match source.downcast::<io::Error>() {
+                Ok(source) => failed(*source),
+                Err(other) => StudyError::Snapshot(other.to_string()),
+            },
+            other => StudyError::Snapshot(other.to_string()),
+        })?;
+        file.sync_all().map_err(failed)
+    }
+
+    /// Writes all other files, and gives the folder its name.
+    fn complete(self, files: &[(String, Vec<u8>)]) -> Result<(), StudyError> {
+        let written = (|| {
+            for (name, bytes) in files {
+                let path = self.partial.path().join(name);
+                private::write(&path, bytes)?;
+                File::open(&path)?.sync_all()?;
+            }
+            fs::rename(self.partial.path(), &self.folder)?;
+            File::open(&self.studies)?.sync_all()
+        })();
+        written.map_err(|source| unwritten(&self.folder, source))?;
+        let _ = self.partial.keep();
+        Ok(())
+    }
+}
+
+fn unwritten(folder: &Path, source: io::Error) -> StudyError {
+    StudyError::Write {
+        path: folder.display().to_string(),
+        source,
+    }
 }
 
 fn json(error: serde_json::Error) -> StudyError {

@@ -27,7 +27,7 @@ use crate::progress::Ending;
 use asking::Asker;
 use room::{MethodModel, MethodSettings, MethodStages, Reading};
 use similarity::numeric::precision::Precision;
-pub(crate) use terms::{Beginning, judges_in_words, placed};
+pub(crate) use terms::{Beginning, drawn_in_words, judges_in_words, placed};
 pub use terms::{Needs, Unplaced};
 
 macro_rules! registry {

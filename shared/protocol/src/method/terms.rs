@@ -3,6 +3,7 @@
 use crate::cohort::{CohortSpecification, Value};
 use crate::message::{ColumnHistogram, Description};
 use privacy::{Permission, ValidationFacts};
+use similarity::learn::unpsl::Totals;
 use similarity::numeric::seed::Seed;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -56,6 +57,16 @@ pub(crate) fn judges_in_words(judges: u64, sites: u64) -> Option<String> {
         format!(
             "Held-out patients of {judges} of {sites} sites are judged. The others have too few to judge by folds; what was learned was \
              learned from their patients as well."
+        )
+    })
+}
+
+/// What is said where neighbours do not judge all patients.
+pub(crate) fn drawn_in_words(totals: &Totals) -> Option<String> {
+    let count = totals.judged_one_in();
+    (count > 1).then(|| {
+        format!(
+            "Neighbours judge one patient in {count}, drawn at random by each site: all would take {count} times as long."
         )
     })
 }

@@ -364,6 +364,27 @@ pub fn neighbours_within(
     Candidates::new(patients.view()).nearest_others(rule, count)
 }
 
+/// [`neighbours_within`] of these patients alone, in their order: each among all others.
+///
+/// # Errors
+/// [`EvaluateError`].
+pub fn neighbours_of_rows(
+    patients: &ArrayView2<f64>,
+    rows: &[usize],
+    rule: NeighbourRule,
+    count: usize,
+) -> Result<Vec<Vec<Neighbour>>, EvaluateError> {
+    check(patients, patients, count, 2)?;
+    let queries = patients.select(Axis(0), rows);
+    // One more, for among the nearest may be oneself.
+    let mut found = neighbours(patients, &queries.view(), rule, count + 1)?;
+    for (row, near) in rows.iter().zip(&mut found) {
+        near.retain(|other| other.row != *row);
+        near.truncate(count);
+    }
+    Ok(found)
+}
+
 fn check(
     candidates: &ArrayView2<f64>,
     queries: &ArrayView2<f64>,
@@ -448,6 +469,11 @@ mod tests {
             for query in [0, 511, 512, 1_536, 2_999] {
                 let wanted = sorted(&stored, stored.row(query), rule, Some(query), 6);
                 assert_eq!(found[query], wanted, "{rule:?}, patient {query}");
+            }
+            let rows = [2_999, 0, 1_536];
+            let some = neighbours_of_rows(&stored.view(), &rows, rule, 6).unwrap();
+            for (row, near) in rows.iter().zip(some) {
+                assert_eq!(near, found[*row], "{rule:?}, patient {row}");
             }
         }
     }

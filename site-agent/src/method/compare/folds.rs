@@ -80,6 +80,8 @@ pub(super) struct Folded<'s> {
     prepared: &'s Prepared,
     settings: &'s CompareSettings,
     judging: &'s Judging,
+    /// Who is counted.
+    judged: &'s [bool],
     folds: Vec<Fold>,
     common: Option<Common>,
     /// Of the features.
@@ -92,7 +94,7 @@ impl<'s> Folded<'s> {
         site: &'s SiteRun,
         prepared: &'s Prepared,
         settings: &'s CompareSettings,
-        (judging, common): (&'s Judging, Option<Common>),
+        (judging, common, judged): (&'s Judging, Option<Common>, &'s [bool]),
     ) -> Result<Self, Stop> {
         let cohort = &site.cohort.cohort;
         let parted = site.parted(settings.folds)?;
@@ -118,6 +120,7 @@ impl<'s> Folded<'s> {
             prepared,
             settings,
             judging,
+            judged,
             common,
         })
     }
@@ -170,7 +173,7 @@ impl<'s> Folded<'s> {
         Ok(self.by_nearest(&near))
     }
 
-    /// The nearest of the patients of a fold among the others of the site, both placed.
+    /// The nearest of the judged patients of a fold among the others of the site, both placed.
     fn search(
         &self,
         comparison: &Comparison,
@@ -178,7 +181,9 @@ impl<'s> Folded<'s> {
         (candidates, placed): (&Placed, &Placed),
         near: &mut [Nearest],
     ) {
-        let rows: Vec<usize> = (0..placed.patients()).collect();
+        let held_out = &fold.split.held_out;
+        let is_judged = |row: &usize| self.judged[held_out[*row]];
+        let rows: Vec<usize> = (0..placed.patients()).filter(is_judged).collect();
         let queries = Queries {
             placed,
             rows: &rows,
@@ -186,12 +191,12 @@ impl<'s> Folded<'s> {
         };
         let search = Search::new(comparison, candidates);
         let found = search.nearest(&queries, self.settings.neighbours as usize);
-        for (patient, cases) in fold.split.held_out.iter().zip(found) {
+        for (row, cases) in rows.iter().zip(found) {
             let of_cohort = |case: &similarity::uses::cases::Case| Neighbour {
                 patient: u32::try_from(fold.split.training[case.patient]).unwrap_or(u32::MAX),
                 proximity: case.distance,
             };
-            near[*patient].neighbours = cases.cases.iter().map(of_cohort).collect();
+            near[held_out[*row]].neighbours = cases.cases.iter().map(of_cohort).collect();
         }
     }
 

@@ -71,7 +71,7 @@ impl Comparer {
         request: &Request,
     ) -> Result<Answer, Stop> {
         let Request::Judge(judging) = request;
-        let Some(judged) = site.judged(judging.judges) else {
+        let Some(judged) = site.judged(judging.judges, &prepared.totals) else {
             let mut settings = self.settings.clone();
             settings.families = self.families(judging).collect();
             let told = nobody(&settings, &site.job.cohort.outcome.kind);
@@ -84,7 +84,7 @@ impl Comparer {
             }
             None => None,
         };
-        let folded = Folded::new(site, prepared, &self.settings, (judging, common))?;
+        let folded = Folded::new(site, prepared, &self.settings, (judging, common, &judged))?;
         let outcome = site.cohort.cohort.outcome();
         let mut told: Vec<FamilyCounts> = Vec::new();
         let mut euclidean: Option<Held> = None;

@@ -14,15 +14,19 @@ use similarity::judge::votes::{count_pairs, vote};
 use similarity::learn::unpsl::Labels;
 use similarity::learn::unpsl::selection::Folds;
 use similarity::uses::neighbours::{
-    EvaluateError, Neighbour, NeighbourRule, neighbours, neighbours_within,
+    EvaluateError, Neighbour, NeighbourRule, neighbours, neighbours_of_rows,
 };
 
 /// Leave-one-out k-NN within the site: patients of class i that were predicted as class j, by both rules of the learned
 /// metric and, beside them, by the Euclidean distance of the same standardised patients. With them the site's pairs: dissimilar
 /// and similar ones by whether s >= b says that they are alike. A metric that is 0 judges nobody: all are equally near.
-/// Empty where the outcome has no classes or there are too few patients.
+/// Of the patients who are `judged`. Empty where the outcome has no classes or there are too few patients.
 #[must_use]
-pub fn evaluate(results: &LocalResults<'_>, classes: usize) -> Vec<EvaluationCounts> {
+pub fn evaluate(
+    results: &LocalResults<'_>,
+    classes: usize,
+    judged: &[bool],
+) -> Vec<EvaluationCounts> {
     let Outcome::Classes { codes, .. } = results.outcome else {
         return Vec::new();
     };
@@ -30,9 +34,9 @@ pub fn evaluate(results: &LocalResults<'_>, classes: usize) -> Vec<EvaluationCou
         codes,
         classes,
         neighbours: results.neighbours,
-        judged: &vec![true; codes.len()],
+        judged,
     };
-    let mut judged = Vec::new();
+    let mut counts = Vec::new();
     if !results.is_empty() {
         let projected = results.projected();
         let rules = [
@@ -40,18 +44,18 @@ pub fn evaluate(results: &LocalResults<'_>, classes: usize) -> Vec<EvaluationCou
             (INNER_PRODUCT_RULE, NeighbourRule::InnerProduct),
         ];
         for (name, rule) in rules {
-            judged.extend(match rule == results.rule {
+            counts.extend(match rule == results.rule {
                 true => judging.by(name, results.nearest()),
                 false => judging.nearest(name, rule, &projected.view()),
             });
         }
     }
     let plain = results.matrix.view();
-    judged.extend(judging.nearest(EUCLIDEAN_RULE, NeighbourRule::Distance, &plain));
+    counts.extend(judging.nearest(EUCLIDEAN_RULE, NeighbourRule::Distance, &plain));
     if !results.is_empty() {
-        judged.extend(pairs(results, codes));
+        counts.extend(pairs(results, codes, judged));
     }
-    judged
+    counts
 }
 
 /// How the patients are placed to be compared where a fold is held out, a row each.
@@ -97,8 +101,9 @@ pub fn validate(
         (INNER_PRODUCT_RULE, NeighbourRule::InnerProduct, &projected),
         (EUCLIDEAN_RULE, NeighbourRule::Distance, &plain),
     ];
-    let found =
-        |(_, rule, place): &(_, _, Placing<'_>)| held_out_neighbours(folds, *rule, &count, *place);
+    let found = |(_, rule, place): &(_, _, Placing<'_>)| {
+        held_out_neighbours((folds, judged), *rule, &count, *place)
+    };
     let found: Result<Vec<_>, EvaluateError> = rules.iter().map(found).collect();
     let found = found?;
     let shares: Vec<Vec<Vec<f64>>> = found.iter().map(|near| judging.shares(near)).collect();
@@ -148,9 +153,9 @@ pub fn nobody(neighbours: u32, classes: usize) -> Vec<EvaluationCounts> {
     rules.map(counts).into()
 }
 
-/// Of every patient the nearest of the other folds, where fold f is compared by `place(f)`, a row a patient.
+/// Of every patient who is `judged` the nearest of the other folds, where fold f is compared by `place(f)`, a row a patient.
 fn held_out_neighbours(
-    folds: &Folds,
+    (folds, judged): (&Folds, &[bool]),
     rule: NeighbourRule,
     count: &dyn Fn(usize) -> usize,
     place: Placing<'_>,
@@ -160,9 +165,10 @@ fn held_out_neighbours(
         let split = folds.split(fold);
         let patients = place(fold);
         let candidates = patients.select(Axis(0), &split.training);
-        let queries = patients.select(Axis(0), &split.held_out);
+        let held_out = split.held_out_of(judged);
+        let queries = patients.select(Axis(0), &held_out);
         let near = neighbours(&candidates.view(), &queries.view(), rule, count(fold))?;
-        for (patient, near) in split.held_out.iter().zip(near) {
+        for (patient, near) in held_out.iter().zip(near) {
             let of_cohort = |one: Neighbour| Neighbour {
                 row: split.training[one.row],
                 ..one
@@ -184,13 +190,25 @@ struct Judging<'c> {
 }
 
 impl Judging<'_> {
+    /// Who is counted.
+    fn rows(&self) -> Vec<usize> {
+        (0..self.judged.len())
+            .filter(|row| self.judged[*row])
+            .collect()
+    }
+
     fn nearest(
         &self,
         name: &str,
         rule: NeighbourRule,
         patients: &ArrayView2<'_, f64>,
     ) -> Option<EvaluationCounts> {
-        let found = neighbours_within(patients, rule, self.neighbours as usize).ok()?;
+        let rows = self.rows();
+        let near = neighbours_of_rows(patients, &rows, rule, self.neighbours as usize).ok()?;
+        let mut found = vec![Vec::new(); self.judged.len()];
+        rows.iter()
+            .zip(near)
+            .for_each(|(row, near)| found[*row] = near);
         self.by(name, &found)
     }
 
@@ -236,13 +254,12 @@ impl Judging<'_> {
     /// By the share of neighbours of the second class; none of more classes, or where there are fewer neighbours.
     #[allow(clippy::cast_precision_loss)] // neighbours are few
     fn scores(&self, found: &[Vec<Neighbour>]) -> Option<Vec<Vec<u64>>> {
-        let wanted = self.neighbours as usize;
-        let whole = wanted == 0 || found.iter().all(|near| near.len() == wanted);
+        let (wanted, rows) = (self.neighbours as usize, self.rows());
+        let whole = wanted == 0 || rows.iter().all(|row| found[*row].len() == wanted);
         let votes = |near: &Vec<Neighbour>| {
             let second = near.iter().filter(|other| self.codes[other.row] == 1);
             second.count()
         };
-        let rows: Vec<usize> = (0..found.len()).filter(|row| self.judged[*row]).collect();
         let codes = self.codes.select(Axis(0), &rows);
         let own = rows.iter().map(|row| &found[*row]);
         (self.classes == 2 && whole).then(|| match wanted {
@@ -255,11 +272,20 @@ impl Judging<'_> {
     }
 }
 
-fn pairs(results: &LocalResults<'_>, codes: &Array1<u32>) -> Option<EvaluationCounts> {
+/// Pairs of patients who are counted.
+fn pairs(
+    results: &LocalResults<'_>,
+    codes: &Array1<u32>,
+    counted: &[bool],
+) -> Option<EvaluationCounts> {
     let projected = results.projected();
     // Of judged pairs those who are in one: few, where the cohort is large.
     let (labels, projected) = match results.judged {
-        None => (Labels::Classes(codes.clone()), projected),
+        None => {
+            let rows: Vec<usize> = (0..codes.len()).filter(|row| counted[*row]).collect();
+            let labels = Labels::Classes(codes.select(Axis(0), &rows));
+            (labels, projected.select(Axis(0), &rows))
+        }
         Some(judged) => {
             let members = judged.members();
             let labels = Labels::Judged(judged.among(&members));

@@ -14,7 +14,7 @@ use super::SiteRun;
 use super::preparation::Prepared;
 use crate::cases::record::{Chosen, Learned, LearnedMetric, Record};
 use crate::run::stop::Stop;
-use ndarray::{Axis, s};
+use ndarray::{Array2, Axis, s};
 use privacy::{HeldOutVotes, JUDGED_PATIENTS_MIN, Rules};
 use protocol::assessment::Assessment;
 use protocol::failure::Code;
@@ -28,7 +28,9 @@ use similarity::judge::votes::{VoteScore, pair_shares};
 use similarity::learn::unpsl::selection::{
     Classified, Folds, cross_validated_scores, nested_scores,
 };
-use similarity::learn::unpsl::{CorrelationScope, Labels, Settings, SiteObjective, summarise};
+use similarity::learn::unpsl::{
+    CorrelationScope, Labels, Pairs, Settings, SiteObjective, summarise,
+};
 use similarity::numeric::admm::SiteDual;
 use similarity::numeric::precision::Precision;
 use similarity::numeric::seed::Seed;
@@ -38,11 +40,17 @@ use std::sync::Arc;
 /// Steps of the local solver in one round at most.
 const ITERATIONS_MAX: usize = 200;
 
+/// Bytes of the objectives that are kept at most, but for one.
+const OBJECTIVES_BYTES_MAX: usize = 1 << 29;
+/// Bytes of a drawn pair, which lies at both of its patients.
+const PAIR_BYTES: usize = 10;
+
 /// UnPSL at one site.
 pub(super) struct Learner {
     settings: UnpslSettings,
-    /// Made once a preparation and again for another part.
-    objective: Option<(Part, SiteObjective)>,
+    /// Those of the parts that were asked about since the last preparation, as many as [`OBJECTIVES_BYTES_MAX`] holds: every round asks
+    /// about all folds.
+    objectives: Vec<(Part, SiteObjective)>,
     /// Where the sites hold their duals. It follows from the rounds that this process has answered, or has answered again.
     dual: SiteDual,
     /// Patients in judged pairs at least, and pairs, of which anything is counted.
@@ -55,7 +63,7 @@ impl Learner {
             judged_min: rules.patients_min.max(JUDGED_PATIENTS_MIN),
             dual: SiteDual::new(settings.relaxation),
             settings,
-            objective: None,
+            objectives: Vec::new(),
         }
     }
 
@@ -71,7 +79,7 @@ impl Learner {
 
     /// The site was prepared anew.
     pub(super) fn forget(&mut self) {
-        self.objective = None;
+        self.objectives.clear();
     }
 
     /// Patients and pairs.
@@ -179,6 +187,8 @@ impl Learner {
             classes: site.classes_of()?,
         };
         let wanted: Vec<usize> = neighbours.iter().map(|count| *count as usize).collect();
+        let drawn = site.drawn(&prepared.totals);
+        let held_out = (&folds, drawn.as_slice());
         let rule = self.settings.neighbour_rule;
         let told = |sum: VoteScore| {
             Some(HeldOutVotes {
@@ -194,10 +204,10 @@ impl Learner {
                 .map(|model| model.slice(s![..features, ..]))
                 .collect();
             let (of_one, of_two) = metrics.split_at(folds.count());
-            let sums = cross_validated_scores(&patients, &folds, of_one, rule, &wanted);
+            let sums = cross_validated_scores(&patients, held_out, of_one, rule, &wanted);
             let mut sums = sums.map_err(fault)?;
             if validating.nested {
-                let nested = nested_scores(&patients, &folds, of_two, rule, &wanted);
+                let nested = nested_scores(&patients, held_out, of_two, rule, &wanted);
                 sums.extend(nested.map_err(fault)?);
             }
             candidates.push(sums.into_iter().map(told).collect());
@@ -228,7 +238,7 @@ impl Learner {
             neighbours: *neighbours,
         };
         let learned = LearnedMetric::new(&prepared.standardisation, consensus, chosen);
-        let judged = site.judged(*judges);
+        let judged = site.judged(*judges, &prepared.totals);
         let folds = match models.is_empty() || judged.is_none() {
             true => None,
             false => Some(self.folds_of(site, models.len())?),
@@ -258,7 +268,8 @@ impl Learner {
                 .map_err(fault)?,
             None => evaluation::nobody(evaluation::neighbours_of(finishing), classes),
         };
-        let evaluation = evaluation::evaluate(&local, classes);
+        let drawn = site.drawn(&prepared.totals);
+        let evaluation = evaluation::evaluate(&local, classes, &drawn);
         if !models.is_empty() && self.settings.supervision.wants_judgements() {
             let shares = match (&folds, &judged) {
                 (Some(folds), Some(judged)) => {
@@ -321,17 +332,19 @@ impl Learner {
         prepared: &Prepared,
         part: Part,
     ) -> Result<&SiteObjective, Stop> {
-        if self
-            .objective
-            .as_ref()
-            .is_none_or(|(made, _)| *made != part)
-        {
-            // The old one goes first: two would not always fit.
-            self.objective = None;
-            self.objective = Some((part, self.make_objective(site, prepared, part)?));
-        }
-        let made = self.objective.as_ref().map(|(_, objective)| objective);
-        made.ok_or_else(Stop::early)
+        let place = self.objectives.iter().position(|(made, _)| *made == part);
+        let place = match place {
+            Some(place) => place,
+            None => {
+                // The latest goes first, where not all fit: those before it are asked about again first.
+                let most = objectives_max(&prepared.matrix, self.settings.objective.pairs);
+                self.objectives.truncate(most - 1);
+                let objective = self.make_objective(site, prepared, part)?;
+                self.objectives.push((part, objective));
+                self.objectives.len() - 1
+            }
+        };
+        Ok(&self.objectives[place].1)
     }
 
     fn make_objective(
@@ -370,6 +383,17 @@ impl Learner {
             false => Err(no_folds()),
         }
     }
+}
+
+/// How many objectives of the patients in these rows are kept.
+fn objectives_max(patients: &Array2<f64>, pairs: Pairs) -> usize {
+    let of_pairs = match pairs {
+        Pairs::All => 0,
+        Pairs::PerPatient(partners) => partners.saturating_mul(PAIR_BYTES),
+    };
+    let of_patient = patients.ncols() * size_of::<f64>() + of_pairs;
+    let bytes = patients.nrows().saturating_mul(of_patient);
+    (OBJECTIVES_BYTES_MAX / bytes.max(1)).max(1)
 }
 
 fn no_folds() -> Stop {

@@ -21,6 +21,7 @@ use parquet::schema::types::{ColumnDescPtr, ColumnPath, Type};
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
+use std::io::{self, BufWriter, Cursor, IntoInnerError, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::sync::Arc;
 use time::OffsetDateTime;
@@ -31,16 +32,31 @@ const DIGEST_BYTES: usize = 32;
 const ROWS_TRIED: usize = 4_096;
 /// Values of a column for which a dictionary is worth its time.
 const LEVELS_FEW: usize = 64;
+/// Bytes that are written, and digested, at once.
+const WRITTEN_AT_ONCE: usize = 1 << 20;
 /// Columns that are encoded at once.
 const COLUMNS_AT_ONCE: usize = 8;
 /// The first column: the rows' numbers in the source.
 const ROW: &str = "row of the source";
 
-/// The table as a Parquet file, with its SHA-256 in front: a damaged file is never parsed.
+/// The table as a Parquet file, as [`write`] makes it.
 ///
 /// # Errors
-/// [`ParquetError`] where a column holds values of several types, or the file cannot be made.
+/// As [`write`].
 pub fn to_bytes(table: &FrozenTable) -> Result<Vec<u8>, ParquetError> {
+    let mut file = Cursor::new(Vec::new());
+    write(table, &mut file)?;
+    Ok(file.into_inner())
+}
+
+/// Writes the table as a Parquet file, with its SHA-256 in front: a damaged file is never parsed.
+///
+/// # Errors
+/// [`ParquetError`] where a column holds values of several types, or the file cannot be written.
+pub fn write(
+    table: &FrozenTable,
+    mut file: &mut (impl Write + Seek + Send),
+) -> Result<(), ParquetError> {
     let row = Type::primitive_type_builder(ROW, Physical::INT64);
     let mut fields = vec![Arc::new(row.with_repetition(Repetition::REQUIRED).build()?)];
     for (name, column) in table.names.iter().zip(&table.columns) {
@@ -48,7 +64,47 @@ pub fn to_bytes(table: &FrozenTable) -> Result<Vec<u8>, ParquetError> {
     }
     let schema = Type::group_type_builder("patients");
     let schema = Arc::new(schema.with_fields(fields).build()?);
-    // Whoever reads it reads all of it.
+    let properties = Arc::new(properties(table));
+    file.write_all(&[0; DIGEST_BYTES])?;
+    let digesting = Digesting {
+        file: &mut file,
+        digest: Sha256::new(),
+    };
+    let buffered = BufWriter::with_capacity(WRITTEN_AT_ONCE, digesting);
+    let mut writer = SerializedFileWriter::new(buffered, schema, Arc::clone(&properties))?;
+    let columns = writer.schema_descr().columns().to_vec();
+    let mut group = writer.next_row_group()?;
+    let encode = |first: usize| {
+        let places = first..columns.len().min(first + COLUMNS_AT_ONCE);
+        let encode = |place: usize| {
+            let values = place.checked_sub(1).map(|place| &table.columns[place]);
+            encoded(table, values, &columns[place], &properties)
+        };
+        places.into_par_iter().map(encode).collect::<Vec<_>>()
+    };
+    // So many are encoded side by side, while those before are written.
+    let mut ready = encode(0);
+    for next in (COLUMNS_AT_ONCE..columns.len() + COLUMNS_AT_ONCE).step_by(COLUMNS_AT_ONCE) {
+        let append = || {
+            ready.into_iter().try_for_each(|one| {
+                let (bytes, written) = one?;
+                group.append_column(&bytes, written)
+            })
+        };
+        let (appended, encoded) = rayon::join(append, || encode(next));
+        appended?;
+        ready = encoded;
+    }
+    group.close()?;
+    let digesting = writer.into_inner()?.into_inner();
+    let digest = digesting.map_err(IntoInnerError::into_error)?.digest;
+    file.seek(SeekFrom::Start(0))?;
+    file.write_all(&digest.finalize())?;
+    Ok(())
+}
+
+/// How the columns are encoded. Whoever reads the file reads all of it.
+fn properties(table: &FrozenTable) -> WriterProperties {
     let mut properties =
         WriterProperties::builder().set_statistics_enabled(EnabledStatistics::None);
     for (name, column) in table.names.iter().zip(&table.columns) {
@@ -59,29 +115,25 @@ pub fn to_bytes(table: &FrozenTable) -> Result<Vec<u8>, ParquetError> {
                 .set_column_encoding(path, Encoding::DELTA_LENGTH_BYTE_ARRAY);
         }
     }
-    let properties = Arc::new(properties.build());
-    let file = vec![0; DIGEST_BYTES];
-    let mut writer = SerializedFileWriter::new(file, schema, Arc::clone(&properties))?;
-    let columns = writer.schema_descr().columns().to_vec();
-    let mut group = writer.next_row_group()?;
-    // So many are encoded side by side, and then written.
-    for (index, some) in columns.chunks(COLUMNS_AT_ONCE).enumerate() {
-        let encode = |(place, column): (usize, &ColumnDescPtr)| {
-            let place = index * COLUMNS_AT_ONCE + place;
-            let values = place.checked_sub(1).map(|place| &table.columns[place]);
-            encoded(table, values, column, &properties)
-        };
-        let encoded: Vec<_> = some.par_iter().enumerate().map(encode).collect();
-        for one in encoded {
-            let (bytes, written) = one?;
-            group.append_column(&bytes, written)?;
-        }
+    properties.build()
+}
+
+/// A file, and the digest of what is written to it.
+struct Digesting<W> {
+    file: W,
+    digest: Sha256,
+}
+
+impl<W: Write> Write for Digesting<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.digest.update(&bytes[..written]);
+        Ok(written)
     }
-    group.close()?;
-    let mut file = writer.into_inner()?;
-    let (digest, content) = file.split_at_mut(DIGEST_BYTES);
-    digest.copy_from_slice(&Sha256::digest(content));
-    Ok(file)
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
 }
 
 /// Whether a column of text has many different values, as far as its first rows say: a dictionary of them would take most of the time.
@@ -131,14 +183,14 @@ fn encoded(
                 writer.write_batch(&numbers, None, None)?;
             }
         }
-        (writer, Some(fields)) => write(writer, fields)?,
+        (writer, Some(fields)) => write_fields(writer, fields)?,
         (_, None) => return Err(unlike()),
     }
     let written = writer.close()?;
     Ok((bytes.into_inner()?.into(), written))
 }
 
-fn write(writer: &mut ColumnWriter<'_>, fields: &Fields) -> Result<(), ParquetError> {
+fn write_fields(writer: &mut ColumnWriter<'_>, fields: &Fields) -> Result<(), ParquetError> {
     let epoch = OffsetDateTime::UNIX_EPOCH.date().to_julian_day();
     match (writer, fields.values()) {
         (ColumnWriter::ByteArrayColumnWriter(writer), Values::None) => {

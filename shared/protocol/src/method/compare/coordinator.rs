@@ -15,7 +15,7 @@ use crate::method::forest::growing::{Cuts, Grown, Shares};
 use crate::method::regression::fitting::Fitting;
 use crate::method::regression::message::Evaluating;
 use crate::method::room::{MethodSettings, MethodStages};
-use crate::method::{Beginning, judges_in_words};
+use crate::method::{Beginning, drawn_in_words, judges_in_words};
 use crate::progress::Ending;
 use crate::stage::preparing::{Preparable, Preparation, Prepared};
 use ndarray::Array2;
@@ -221,6 +221,7 @@ impl MethodStages for Compare {
                         return Err(Failure::new(Code::Folds, TOO_FEW));
                     };
                     closed.notes.extend(judges_in_words(judges, sites));
+                    closed.notes.extend(drawn_in_words(&prepared.totals));
                     self.learn(Arc::new(prepared))?;
                 }
             }

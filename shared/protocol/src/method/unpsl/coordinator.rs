@@ -14,7 +14,7 @@ use crate::exchange::{Asking, Closed, Stage, Turn, count};
 use crate::failure::{Code, Failure};
 use crate::message::Totals;
 use crate::method::room::MethodStages;
-use crate::method::{Beginning, judges_in_words};
+use crate::method::{Beginning, drawn_in_words, judges_in_words};
 use crate::progress::Ending;
 use crate::stage::assessing::Assessing;
 use crate::stage::preparing::{Preparable, Preparation, Prepared};
@@ -87,6 +87,7 @@ impl Unpsl {
         let rows = prepared.standardisation.rows().len();
         self.settings = self.settings.clone().of_rows(rows);
         notes.extend(self.settings.supervision.in_words(prepared.totals.pairs));
+        notes.extend(drawn_in_words(&prepared.totals));
         let nested = self.settings.nests()
             && self.judges == Some(self.sites)
             && are_pairs_within_the_usual(&prepared);

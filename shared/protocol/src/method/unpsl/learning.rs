@@ -10,7 +10,7 @@ use crate::checks::unexpected;
 use crate::exchange::{Asking, Closed, Course, Stage, Turn};
 use crate::failure::Failure;
 use crate::limits::{ACTIVE_ROWS_MAX, VALIDATION_ENTRIES_MAX, VALIDATION_PAIRS_MAX};
-use crate::message::{self, Totals};
+use crate::message;
 use crate::progress::Ending;
 use crate::stage::preparing::Prepared;
 use ndarray::Array2;
@@ -155,13 +155,7 @@ pub(super) fn is_within_the_usual(
 
 /// Whether pairs are.
 pub(super) fn are_pairs_within_the_usual(prepared: &Prepared) -> bool {
-    // Where pairs are drawn, the search for neighbours still looks at all: at least so many.
-    let Totals {
-        patients, sites, ..
-    } = prepared.totals;
-    let looked_at = patients.saturating_mul(patients) / (2 * sites.max(1));
-    let pairs = prepared.totals.pairs.total().max(looked_at);
-    pairs <= VALIDATION_PAIRS_MAX
+    prepared.totals.pairs.total() <= VALIDATION_PAIRS_MAX
 }
 
 impl Asking for Learning {

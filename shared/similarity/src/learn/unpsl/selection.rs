@@ -20,7 +20,7 @@ use crate::judge::votes::VoteScore;
 use crate::numeric::linear_algebra::product;
 use crate::numeric::seed::Seed;
 use crate::uses::neighbours::{EvaluateError, NeighbourRule, neighbours};
-pub use folds::{Folds, Split, in_steps, two_folds};
+pub use folds::{Folds, Split, in_steps, one_in, two_folds};
 use path::fit_paths;
 pub use path::{feature_strengths, fit_path, lambda_max, lambda_path};
 
@@ -271,7 +271,7 @@ pub fn held_out_scores(
 }
 
 /// [`held_out_scores`] of one W a fold, each learned without that fold's patients, summed over the folds:
-/// every patient counts once.
+/// every patient who is `judged` counts once.
 ///
 /// # Errors
 /// [`EvaluateError`].
@@ -280,7 +280,7 @@ pub fn held_out_scores(
 /// Where a W has another number of rows than patients have features.
 pub fn cross_validated_scores(
     patients: &Classified,
-    folds: &Folds,
+    (folds, judged): (&Folds, &[bool]),
     metrics: &[ArrayView2<f64>],
     rule: NeighbourRule,
     neighbour_counts: &[usize],
@@ -290,7 +290,7 @@ pub fn cross_validated_scores(
         let split = folds.split(fold);
         let (training, held_out) = (
             patients.part(&split.training),
-            patients.part(&split.held_out),
+            patients.part(&split.held_out_of(judged)),
         );
         let (training, held_out) = (training.view(), held_out.view());
         let counts = held_out_scores(metric, &training, &held_out, rule, neighbour_counts)?;
@@ -300,7 +300,7 @@ pub fn cross_validated_scores(
     Ok(sums)
 }
 
-/// For each fold, [`held_out_scores`] of the patients of all other folds, by one W for each of [`two_folds`], learned without the patients of
+/// For each fold, [`held_out_scores`] of the `judged` patients of all other folds, by one W for each of [`two_folds`], learned without the patients of
 /// both: by fold, then by number of neighbours. What is chosen by the scores of a fold has seen nothing of its patients.
 ///
 /// # Errors
@@ -310,7 +310,7 @@ pub fn cross_validated_scores(
 /// Where a W has another number of rows than patients have features.
 pub fn nested_scores(
     patients: &Classified,
-    folds: &Folds,
+    (folds, judged): (&Folds, &[bool]),
     metrics: &[ArrayView2<f64>],
     rule: NeighbourRule,
     neighbour_counts: &[usize],
@@ -320,8 +320,9 @@ pub fn nested_scores(
     let of_two = two_folds(u32::try_from(folds.count()).unwrap_or(u32::MAX));
     for ([one, other], metric) in of_two.zip(metrics) {
         let training = patients.part(&folds.without(&[one, other]));
-        for (unseen, judged) in [(one, other), (other, one)] {
-            let held_out = patients.part(&folds.split(judged as usize).held_out);
+        for (unseen, held_out) in [(one, other), (other, one)] {
+            let split = folds.split(held_out as usize);
+            let held_out = patients.part(&split.held_out_of(judged));
             let (training, held_out) = (training.view(), held_out.view());
             let scores = held_out_scores(metric, &training, &held_out, rule, neighbour_counts)?;
             let places = sums.iter_mut().skip(unseen as usize * count).zip(&scores);

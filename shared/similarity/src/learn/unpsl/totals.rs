@@ -15,6 +15,10 @@ pub struct Summary {
     pub pairs: PairCounts,
 }
 
+/// Pairs of patients at most, about, that all sites look at where neighbours judge.
+const JUDGED_PAIRS_MAX: u64 = 1 << 28;
+/// Patients of all sites that neighbours judge at least, where there are so many: a share of them has a standard error below 0.016.
+const JUDGED_MIN: u64 = 1_000;
 /// A site of fewer patients has no pair, and so no objective.
 const SMALLEST_SITE: f64 = 2.0;
 
@@ -50,6 +54,15 @@ impl Totals {
             },
             sites: total.sites + 1,
         })
+    }
+
+    /// One patient in so many is judged by neighbours. All are where sites are small; the search for the neighbours of all grows with
+    /// the square of their number. It is the same number at every site, so that a patient counts alike at each.
+    #[must_use]
+    pub fn judged_one_in(&self) -> u64 {
+        let pairs = self.patients.saturating_mul(self.patients) / (2 * self.sites.max(1));
+        let most = self.patients / JUDGED_MIN;
+        pairs.div_ceil(JUDGED_PAIRS_MAX).min(most).max(1)
     }
 
     /// What they say of the sites' sizes. Where all pairs count they hold the sum of n_p^2, and no size is farther below the
@@ -155,6 +168,23 @@ pub fn summarise(labels: &Labels, pairs: Pairs, seed: Seed) -> Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_small_sites_all_patients_judge_and_of_large_ones_as_many_as_can_be_looked_at() {
+        let one_in = |patients, sites| {
+            let totals = Totals {
+                patients,
+                sites,
+                ..Totals::default()
+            };
+            totals.judged_one_in()
+        };
+        assert_eq!([one_in(0, 0), one_in(920, 4), one_in(46_000, 4)], [1, 1, 1]);
+        // 100,000^2 / 8 pairs are 4.7 times as many as are looked at.
+        assert_eq!([one_in(100_000, 4), one_in(1_000_000, 3)], [5, 621]);
+        // Never so few that their share says little.
+        assert_eq!(one_in(100_000_000, 3), 100_000);
+    }
 
     #[test]
     fn a_part_that_loses_all_pairs_of_a_kind_leaves_those_of_other_sites() {

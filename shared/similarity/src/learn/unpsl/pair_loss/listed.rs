@@ -28,7 +28,7 @@ impl ListedPairs {
         let label = |[one, other]: [u32; 2]| labels.of_pair(one as usize, other as usize);
         let pairs = draw(labels, partners, seed).into_iter();
         let labelled = pairs.map(|pair| (pair, label(pair)));
-        Self::listed(labels.patients(), labelled.collect())
+        Self::listed(labels.patients(), &labelled.collect::<Vec<_>>())
     }
 
     /// The pairs of `judged`, whose patient at place p is row `rows[p]`.
@@ -36,27 +36,34 @@ impl ListedPairs {
         let row = |place: u32| rows[place as usize] as u32;
         let label = |is_similar: bool| if is_similar { 1 } else { -1 };
         let pairs = judged.pairs().iter();
-        let labelled = pairs.map(|(pair, is_similar)| (pair.map(row), label(*is_similar)));
-        Self::listed(rows.len(), labelled.collect())
+        let labelled = pairs.map(|(pair, is_similar)| {
+            let [one, other] = pair.map(row);
+            ([one.min(other), one.max(other)], label(*is_similar))
+        });
+        let mut labelled: Vec<_> = labelled.collect();
+        labelled.sort_unstable();
+        Self::listed(rows.len(), &labelled)
     }
 
-    /// Pairs with their labels, each once.
-    fn listed(patients: usize, mut pairs: Vec<([u32; 2], i8)>) -> Self {
-        let reversed = |&([one, other], label): &([u32; 2], i8)| ([other, one], label);
-        let other_way: Vec<_> = pairs.iter().map(reversed).collect();
-        pairs.extend(other_way);
-        pairs.sort_unstable();
-        let mut offsets = vec![0; patients + 1];
-        for ([one, _], _) in &pairs {
-            offsets[*one as usize + 1] += 1;
-        }
-        for patient in 0..patients {
-            offsets[patient + 1] += offsets[patient];
+    /// Pairs [i, j] with i < j and their labels, sorted, each once. So the partners of a patient come in order: first those before it, each
+    /// from a pair that begins with that partner, then those behind it.
+    fn listed(patients: usize, pairs: &[([u32; 2], i8)]) -> Self {
+        let offsets = offsets(patients, pairs.iter().flat_map(|(pair, _)| pair));
+        let mut next = offsets.clone();
+        let mut partners = vec![0; 2 * pairs.len()];
+        let mut labels = vec![0; partners.len()];
+        for ([one, other], label) in pairs {
+            for (patient, partner) in [(one, other), (other, one)] {
+                let place = &mut next[*patient as usize];
+                partners[*place] = *partner;
+                labels[*place] = *label;
+                *place += 1;
+            }
         }
         Self {
             offsets,
-            partners: pairs.iter().map(|(pair, _)| pair[1]).collect(),
-            labels: pairs.iter().map(|(_, label)| *label).collect(),
+            partners,
+            labels,
         }
     }
 
@@ -219,7 +226,66 @@ fn draw(labels: &Labels, wanted: usize, seed: Seed) -> Vec<[u32; 2]> {
                 .map(|&other| [patient.min(other) as u32, patient.max(other) as u32]),
         );
     }
-    pairs.sort_unstable();
-    pairs.dedup();
-    pairs
+    sorted(patients, &pairs)
+}
+
+/// Pairs [i, j] with i < j sorted, each once: by i in one walk, then those of each i, who are few.
+fn sorted(patients: usize, pairs: &[[u32; 2]]) -> Vec<[u32; 2]> {
+    let offsets = offsets(patients, pairs.iter().map(|[one, _]| one));
+    let mut next = offsets.clone();
+    let mut others = vec![0; pairs.len()];
+    for [one, other] in pairs {
+        let place = &mut next[*one as usize];
+        others[*place] = *other;
+        *place += 1;
+    }
+    let mut sorted: Vec<[u32; 2]> = Vec::with_capacity(pairs.len());
+    for (one, range) in offsets.windows(2).enumerate() {
+        let own = &mut others[range[0]..range[1]];
+        own.sort_unstable();
+        sorted.extend(own.iter().map(|other| [one as u32, *other]));
+    }
+    sorted.dedup();
+    sorted
+}
+
+/// Where what each patient has begins, among what all have one after another.
+fn offsets<'p>(patients: usize, each: impl Iterator<Item = &'p u32>) -> Vec<usize> {
+    let mut offsets = vec![0; patients + 1];
+    each.for_each(|patient| offsets[*patient as usize + 1] += 1);
+    for patient in 0..patients {
+        offsets[patient + 1] += offsets[patient];
+    }
+    offsets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drawn_pairs_are_each_once_and_every_patient_has_its_partners_in_order() {
+        let codes = (0..90).map(|patient| patient % 3).collect();
+        let labels = Labels::Classes(codes);
+        let pairs = draw(&labels, 7, Seed(5));
+        assert!(pairs.is_sorted_by(|one, next| one < next));
+        assert!(pairs.iter().all(|[one, other]| one < other));
+        let listed = ListedPairs::new(&labels, 7, Seed(5));
+        assert_eq!(listed.partners.len(), 2 * pairs.len());
+        for patient in 0..90_u32 {
+            let range = listed.offsets[patient as usize]..listed.offsets[patient as usize + 1];
+            let mut wanted: Vec<u32> = Vec::new();
+            for [one, other] in &pairs {
+                wanted.extend((*one == patient).then_some(*other));
+                wanted.extend((*other == patient).then_some(*one));
+            }
+            wanted.sort_unstable();
+            assert!(wanted.len() >= 7, "patient {patient} draws 7 partners");
+            assert_eq!(listed.partners[range.clone()], wanted);
+            for (partner, label) in wanted.iter().zip(&listed.labels[range]) {
+                let is_similar = partner % 3 == patient % 3;
+                assert_eq!(*label, if is_similar { 1 } else { -1 });
+            }
+        }
+    }
 }

@@ -24,6 +24,15 @@ pub struct Split {
     pub held_out: Vec<usize>,
 }
 
+impl Split {
+    /// Those to be classified who are marked.
+    #[must_use]
+    pub fn held_out_of(&self, marked: &[bool]) -> Vec<usize> {
+        let own = self.held_out.iter().copied();
+        own.filter(|patient| marked[*patient]).collect()
+    }
+}
+
 /// Each two of so many folds, the smaller number first.
 pub fn two_folds(folds: u32) -> impl Iterator<Item = [u32; 2]> {
     (0..folds).flat_map(|other| (0..other).map(move |one| [one, other]))
@@ -39,16 +48,35 @@ fn shuffled(classes: &Array1<u32>, mut stream: ChaCha8Rng, mut of_class: impl Fn
     }
 }
 
-/// All patients but up to `step` - 1 of each class, drawn from the stream "counted" of `seed`: of each class a multiple of `step`.
+/// One patient in `count`, rounded up, drawn from the stream "judged" of `seed`; all where `count` is at most 1.
 #[must_use]
-pub fn in_steps(classes: &Array1<u32>, step: usize, seed: Seed) -> Vec<bool> {
-    let mut counted = vec![true; classes.len()];
+pub fn one_in(patients: usize, count: usize, seed: Seed) -> Vec<bool> {
+    let mut drawn = vec![count <= 1; patients];
+    if count > 1 {
+        let mut order: Vec<usize> = (0..patients).collect();
+        let stream = &mut seed.stream("judged", 0);
+        let (first, _) = order.partial_shuffle(stream, patients.div_ceil(count));
+        first.iter().for_each(|patient| drawn[*patient] = true);
+    }
+    drawn
+}
+
+/// The marked patients but up to `step` - 1 of each class, drawn from the stream "counted" of `seed`: of each class a multiple of `step`.
+#[must_use]
+pub fn in_steps(
+    classes: &Array1<u32>,
+    step: usize,
+    seed: Seed,
+    mut marked: Vec<bool>,
+) -> Vec<bool> {
     shuffled(classes, seed.stream("counted", 0), |members| {
-        for patient in &members[..members.len() % step] {
-            counted[*patient] = false;
+        let counted = members.iter().copied().filter(|patient| marked[*patient]);
+        let counted: Vec<usize> = counted.collect();
+        for patient in &counted[..counted.len() % step] {
+            marked[*patient] = false;
         }
     });
-    counted
+    marked
 }
 
 impl Folds {

@@ -1,0 +1,83 @@
+//! How long a hospital takes to approve a study of 1,000,000 patients and 100 features, and the memory that it takes:
+//! `cargo bench -p kindred-tests --bench approval -- FOLDER [csv|parquet]`, after `cargo build --release`.
+//!
+//! `site-agent/benches/read_cohort.py FOLDER write` makes the files, `read_cohort.py FOLDER` reads them with pandas.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a measurement speaks by it
+
+use kindred_tests::deployment::{SITES, certify, tls_of};
+use kindred_tests::federation::config_file;
+use kindred_tests::programs::Home;
+use kindred_tests::studies::{Proposed, STUDY};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+const FEATURES: usize = 100;
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).filter(|word| word != "--bench");
+    let Some(folder) = arguments.next().map(PathBuf::from) else {
+        println!("skipped: wanted the folder of patients.csv and patients.parquet");
+        return;
+    };
+    let only = arguments.next();
+    for kind in ["csv", "parquet"] {
+        if only.as_ref().is_none_or(|only| only == kind) {
+            approve(&folder.join(format!("patients.{kind}")), kind);
+        }
+    }
+}
+
+/// Has a hospital approve a study of the patients in a file.
+fn approve(file: &Path, kind: &str) {
+    let site = SITES[0];
+    let home = Home::new();
+    certify(&home);
+    let source = format!("[source]\nkind = \"{kind}\"\npath = {file:?}\npatient = \"id\"\n");
+    let policy = "[policy]\noperators = [\"*\"]\nmethods = [\"*\"]\n";
+    let tls = tls_of(&format!("site-{site}"));
+    home.write(
+        &config_file(site),
+        &format!(
+            "site = \"{site}\"\ncoordinator = \"localhost:1\"\nfolder = \"sites/{site}\"\n\n\
+             {tls}\n{source}\n{policy}"
+        ),
+    );
+    let study = Proposed::draft(&draft(), &home);
+    let begun = Instant::now();
+    let approved = study.approve(&home, site).unwrap();
+    let seconds = begun.elapsed().as_secs_f64();
+    let patients = approved.approval.patients_at_most;
+    #[allow(clippy::cast_precision_loss)] // for a rate that is printed
+    let rate = patients as f64 / seconds;
+    let memory = memory_max_mebibytes();
+    println!(
+        "{kind}: {patients} patients, {seconds:.2} s, {rate:.0} patients/s, at most {memory} MiB"
+    );
+}
+
+/// A study of all features by one outcome.
+fn draft() -> String {
+    let mut draft = format!(
+        "name = {STUDY:?}\ntitle = \"Scale\"\npurpose = \"A measurement\"\nuntil = \"2100-01-01\"\n\
+         operators = [\"researcher\"]\nhospitals = {SITES:?}\nmethods = [\"regression\"]\n\
+         limits = {{ runs = 1, rounds = 100, queries = 1 }}\n\n\
+         [[outcomes]]\nname = \"outcome\"\nlabel = \"Outcome\"\ncolumn = \"outcome\"\nkind = \"binary\"\npositive = [\"1\"]\n"
+    );
+    for feature in 0..FEATURES {
+        let _ = write!(
+            draft,
+            "\n[[features]]\nname = \"x{feature:02}\"\nkind = \"numeric\"\n"
+        );
+    }
+    draft
+}
+
+/// The most memory that this process has held, of the kernel's books; 0 where it keeps none.
+fn memory_max_mebibytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kibibytes.unwrap_or(0) / 1024
+}
