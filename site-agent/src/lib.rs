@@ -11,6 +11,7 @@ pub mod enrolment;
 pub mod exit;
 pub mod explain;
 pub mod init;
+pub mod kernels;
 pub mod method;
 pub mod pages;
 pub mod patients;

@@ -11,7 +11,6 @@ use service::log::LogFormat;
 use service::signals::{Heard, Signals};
 use service::status::Status;
 use service::supervisor;
-use similarity::numeric::linear_algebra::{KERNELS, better_kernels};
 use site_agent::books::journal;
 use site_agent::books::ledger::{self, KEY_NAME};
 use site_agent::cli::{
@@ -31,12 +30,10 @@ use site_agent::run::{driver, listed, local, retention};
 use site_agent::source::{Checked, DataCheck, Dictionary};
 use site_agent::studies::{Listing, Review};
 use site_agent::{
-    backup, cases, cli, doctor, draft, enrolment, init, pages, source, studies, synthesise,
+    backup, cases, cli, doctor, draft, enrolment, init, kernels, pages, source, studies, synthesise,
 };
 use std::fmt::{self, Display};
 use std::io;
-#[cfg(unix)]
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tokio::sync::watch;
@@ -44,7 +41,7 @@ use tracing::level_filters::LevelFilter;
 use wire::{CredentialFiles, Dial};
 
 fn main() -> ExitCode {
-    use_better_kernels();
+    kernels::suit_the_processor();
     let Cli { command, speech } = Cli::parse();
     speech.begin(LevelFilter::INFO);
     report::speak(speech.quiet, speech.log_format == LogFormat::Json);
@@ -56,23 +53,6 @@ fn main() -> ExitCode {
             }
             exit.into()
         }
-    }
-}
-
-/// Starts this program again with the kernels that suit the processor, where OpenBLAS is older than that: matrix products take a fraction
-/// of the time. Where it cannot, the program goes on as it is.
-fn use_better_kernels() {
-    #[cfg(unix)]
-    if std::env::var_os(KERNELS).is_none()
-        && let Some(kernels) = better_kernels()
-        && let Ok(program) = std::env::current_exe()
-    {
-        let mut again = std::process::Command::new(program);
-        let error = again
-            .args(std::env::args_os().skip(1))
-            .env(KERNELS, kernels)
-            .exec();
-        complain(format!("matrix products are slow: {error}"));
     }
 }
 

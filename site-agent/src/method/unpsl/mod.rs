@@ -268,8 +268,7 @@ impl Learner {
                 .map_err(fault)?,
             None => evaluation::nobody(evaluation::neighbours_of(finishing), classes),
         };
-        let drawn = site.drawn(&prepared.totals);
-        let evaluation = evaluation::evaluate(&local, classes, &drawn);
+        let evaluation = evaluation::evaluate(&local, classes, &site.drawn(&prepared.totals));
         if !models.is_empty() && self.settings.supervision.wants_judgements() {
             let shares = match (&folds, &judged) {
                 (Some(folds), Some(judged)) => {
