@@ -48,6 +48,31 @@ pub(crate) fn cut(bytes: &[u8]) -> (u32, OutgoingParts) {
     (count, parts)
 }
 
+/// The blocks of so many bytes, and how many they are. The bytes are made piece by piece, as blocks are asked for: whoever sends them to
+/// many holds no copy for each.
+pub(crate) fn cut_pieces(
+    total: usize,
+    mut pieces: impl Iterator<Item = Vec<u8>> + Send + 'static,
+) -> (u32, OutgoingParts) {
+    let count = total.div_ceil(BLOCK_BYTES);
+    let mut rest = Vec::new();
+    let blocks = (0..count).map(move |_| {
+        while rest.len() < BLOCK_BYTES
+            && let Some(piece) = pieces.next()
+        {
+            rest.extend(piece);
+        }
+        let after = rest.split_off(rest.len().min(BLOCK_BYTES));
+        let bytes = std::mem::replace(&mut rest, after);
+        pb::Block { bytes }
+    });
+    let parts = OutgoingParts {
+        blocks: Outgoing::rows(blocks),
+        ..OutgoingParts::none()
+    };
+    (length(count), parts)
+}
+
 /// So many blocks follow.
 pub(crate) fn declared(blocks: u32) -> Declared {
     Declared {

@@ -14,6 +14,7 @@ use protocol::limits::{KEY_BYTES_MAX, SIGNATURE_BYTES_MAX, SITES_MAX, WORDS_MAX}
 use protocol::message::{Answer, Closed, Encapsulations, Introduction, summed_kind};
 use protocol::run::Record;
 use protocol::time::Timestamp;
+use std::sync::Arc;
 
 pub(crate) fn introduction_to_proto(introduction: Introduction) -> pb::Introduction {
     pb::Introduction {
@@ -173,40 +174,50 @@ pub fn as_heard(mut closed: Closed) -> Closed {
     closed
 }
 
+/// Cuts what many sites hear, of which each is sent one answer after the other.
+pub(crate) fn cut_shared(closed: Arc<Closed>) -> (pb::Closed, OutgoingParts) {
+    let closed = match closed.total {
+        Some(_) => Arc::new(as_heard(Arc::unwrap_or_clone(closed))),
+        None => closed,
+    };
+    let record = &closed.record;
+    let encoded = |answer: &Option<Answer>| answer.as_ref().map(encode_answer).unwrap_or_default();
+    let mut signatures = record.signatures.iter();
+    let sites = record.answers.iter().map(|answer| pb::ClosedSite {
+        answer: encoded(answer).len() as u64,
+        signature: signatures.next().cloned().unwrap_or_default(),
+    });
+    let sites: Vec<pb::ClosedSite> = sites.collect();
+    let of_total = closed.total.as_ref().map(total_bytes).unwrap_or_default();
+    let of_answers: u64 = sites.iter().map(|site| site.answer).sum();
+    let bytes = usize::try_from(of_answers).unwrap_or(usize::MAX) + of_total.len();
+    let header = |blocks| pb::Closed {
+        run: closed.run.as_str().to_owned(),
+        exchange: record.exchange,
+        at: record.at.0,
+        sites,
+        blocks,
+        total_words: closed
+            .total
+            .as_ref()
+            .map_or(0, |total| total.as_slice().len() as u64),
+        total_tag: closed
+            .total
+            .as_ref()
+            .map_or(Vec::new(), |total| tag_to_proto(total.tag())),
+    };
+    let owner = Arc::clone(&closed);
+    let answers = (0..record.answers.len()).map(move |site| encoded(&owner.record.answers[site]));
+    let pieces = answers.chain(std::iter::once(of_total));
+    let (blocks, parts) = blocks::cut_pieces(bytes, pieces);
+    (header(blocks), parts)
+}
+
 impl Travels for Closed {
     type Header = pb::Closed;
 
     fn cut(self) -> (pb::Closed, OutgoingParts) {
-        let Self { run, record, total } = as_heard(self);
-        let Record {
-            at,
-            exchange,
-            answers,
-            signatures,
-        } = record;
-        let mut bytes = Vec::new();
-        let mut sites = Vec::with_capacity(answers.len());
-        for (place, answer) in answers.iter().enumerate() {
-            let answer = answer.as_ref().map(encode_answer).unwrap_or_default();
-            bytes.extend_from_slice(&answer);
-            sites.push(pb::ClosedSite {
-                answer: answer.len() as u64,
-                signature: signatures.get(place).cloned().unwrap_or_default(),
-            });
-        }
-        let total = total.as_ref();
-        bytes.extend(total.map(total_bytes).unwrap_or_default());
-        let (blocks, parts) = blocks::cut(&bytes);
-        let header = pb::Closed {
-            run: run.as_str().to_owned(),
-            exchange,
-            at: at.0,
-            sites,
-            blocks,
-            total_words: total.map_or(0, |total| total.as_slice().len() as u64),
-            total_tag: total.map_or(Vec::new(), |total| tag_to_proto(total.tag())),
-        };
-        (header, parts)
+        cut_shared(Arc::new(self))
     }
 
     fn declared(header: &pb::Closed) -> Result<Declared, WireError> {
@@ -251,7 +262,32 @@ mod tests {
     use super::*;
     use crate::encode_to_site;
     use protocol::message::ToSite;
-    use std::sync::Arc;
+
+    /// What many sites hear is made as it is sent, and no block ends where an answer does.
+    #[test]
+    fn answers_of_many_blocks_come_as_they_closed() {
+        let answer = |words: u128| {
+            Some(Answer::Covered(Covered {
+                kind: summed_kind("moments").unwrap(),
+                words: Words::received((0..words).collect()),
+                tag: None,
+            }))
+        };
+        let record = Record {
+            at: Timestamp(1),
+            exchange: 3,
+            answers: vec![answer(10_000), None, answer(3), answer(9_000)],
+            signatures: vec![vec![1; 64], Vec::new(), vec![2; 64], vec![3; 64]],
+        };
+        let closed = Arc::new(Closed::new(run_id("abc").unwrap(), record));
+        let (header, parts) = cut_shared(Arc::clone(&closed));
+        let bytes: u64 = header.sites.iter().map(|site| site.answer).sum();
+        assert_eq!(u64::from(header.blocks), bytes.div_ceil(64 << 10));
+        assert!(header.blocks > 4 && parts.count() > 1);
+        let frames = encode_to_site(ToSite::Closed(Arc::clone(&closed)));
+        let found = crate::decode_to_site(&frames).unwrap();
+        assert_eq!(found, ToSite::Closed(closed));
+    }
 
     #[test]
     fn what_is_heard_travels_as_what_closed() {

@@ -6,6 +6,7 @@ use crate::encoding::values::{at_most, present, run_id, sentence, shortened, tex
 use crate::error::WireError;
 use crate::generated as pb;
 use crate::generated::to_site::Message;
+use crate::message::covered::cut_shared;
 use crate::message::study::{digest, waiting, waiting_to_proto};
 use protocol::limits::{
     CERTIFICATE_BYTES_MAX, CHAIN_MAX, CLOSED_STUDIES_MAX, JOB_LENGTH_MAX, NAME_LENGTH_MAX,
@@ -35,7 +36,10 @@ impl Travels for ToSite {
                 Message::Waiting(waiting_to_proto(own)),
                 OutgoingParts::none(),
             ),
-            Self::Closed(closed) => Arc::unwrap_or_clone(closed).cut_as(Message::Closed),
+            Self::Closed(closed) => {
+                let (closed, parts) = cut_shared(closed);
+                (Message::Closed(closed), parts)
+            }
             Self::End { run, ending } => {
                 let end = pb::End {
                     run: run.as_str().to_owned(),
