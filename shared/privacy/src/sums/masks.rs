@@ -190,6 +190,25 @@ mod tests {
         assert_ne!(all, other);
     }
 
+    /// More sites than a run may have: the sum over all of them is the plain one, whatever each pair shares.
+    #[test]
+    fn masks_of_a_thousand_sites_cancel_in_their_sum() {
+        const SITES: usize = 1_000;
+        let pair = |one: usize, other: usize| {
+            let mut shared = [0; PAIR_BYTES];
+            shared[..8].copy_from_slice(&(one.min(other) as u64).to_le_bytes());
+            shared[8..16].copy_from_slice(&(one.max(other) as u64).to_le_bytes());
+            (one != other).then_some(shared)
+        };
+        let masks = |own| Masks::new(own, (0..SITES).map(|one| pair(own, one)).collect(), None);
+        let masks: Vec<Masks> = (0..SITES).map(masks).collect();
+        let own = contributions(SITES, 3);
+        let plain: Vec<_> = own.iter().cloned().map(Some).collect();
+        let all = covered(&masks, b"exchange 3", &own);
+        assert_eq!(sum(&all), sum(&plain));
+        assert_ne!(sum(&all[1..]), sum(&plain[1..]));
+    }
+
     #[test]
     fn without_a_pair_nothing_is_covered() {
         let (mut masks, own) = (federation(3), contributions(3, 2));
