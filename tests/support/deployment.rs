@@ -211,7 +211,12 @@ impl Deployment {
 
     /// Memory that the coordinator holds.
     pub fn coordinator_bytes(&self) -> u64 {
-        self.coordinator.as_ref().expect("it runs").resident_bytes()
+        self.running().resident_bytes()
+    }
+
+    /// The coordinator, which runs, to be looked at.
+    pub fn running(&self) -> &Process {
+        self.coordinator.as_ref().expect("it runs")
     }
 
     /// The coordinator, which runs.

@@ -263,9 +263,35 @@ impl Process {
 
     /// Bytes of its memory that are resident.
     pub fn resident_bytes(&self) -> u64 {
+        self.bytes("VmRSS:")
+    }
+
+    /// The most bytes of its memory that were resident since it began, or since [`Self::forget_peak`].
+    pub fn peak_bytes(&self) -> u64 {
+        self.bytes("VmHWM:")
+    }
+
+    /// Has the peak of its memory begin anew.
+    pub fn forget_peak(&self) {
+        let path = format!("/proc/{}/clear_refs", self.child.id());
+        fs::write(&path, "5").unwrap_or_else(|error| panic!("{path}: {error}"));
+    }
+
+    /// Seconds in which a processor worked for it.
+    pub fn busy_seconds(&self) -> f64 {
+        let path = format!("/proc/{}/stat", self.child.id());
+        let stat = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let (_, after_name) = stat.rsplit_once(')').expect("a name in brackets");
+        let times = after_name.split_whitespace().skip(11).take(2);
+        // In hundredths, as Linux counts for programs.
+        times.filter_map(|one| one.parse::<f64>().ok()).sum::<f64>() / 100.0
+    }
+
+    /// What the system says of its memory under this name.
+    fn bytes(&self, name: &str) -> u64 {
         let path = format!("/proc/{}/status", self.child.id());
         let status = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-        let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+        let line = status.lines().find(|line| line.starts_with(name));
         let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
         1024 * kib.unwrap_or(0_u64)
     }
