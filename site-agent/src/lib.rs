@@ -11,7 +11,6 @@ pub mod enrolment;
 pub mod exit;
 pub mod explain;
 pub mod init;
-pub mod kernels;
 pub mod method;
 pub mod pages;
 pub mod patients;

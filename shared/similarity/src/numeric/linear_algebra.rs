@@ -5,8 +5,6 @@
 //! bit-equal on any number of threads and two thread pools never fight for the same cores.
 
 use std::ffi::c_int;
-#[cfg(target_arch = "x86_64")]
-use std::ffi::{CStr, c_char};
 use std::sync::Once;
 
 use ndarray::linalg::general_mat_mul;
@@ -23,15 +21,7 @@ const LANES: usize = 8;
 
 unsafe extern "C" {
     fn openblas_set_num_threads(threads: c_int);
-    #[cfg(target_arch = "x86_64")]
-    fn openblas_get_corename() -> *const c_char;
 }
-
-/// The variable by which OpenBLAS uses the kernels of a processor that it is not on.
-pub const KERNELS: &str = "OPENBLAS_CORETYPE";
-/// The kernels of the processors that have what every 64-bit one has: OpenBLAS uses them where a processor is newer than itself.
-#[cfg(target_arch = "x86_64")]
-const OLDEST: &[u8] = b"Prescott";
 
 /// A factorisation could not be made.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -58,26 +48,6 @@ pub fn use_one_blas_thread() {
         // no pointer of ours.
         unsafe { openblas_set_num_threads(1) }
     });
-}
-
-/// The kernels that OpenBLAS should use on this processor, where it does not know it and would use its oldest. OpenBLAS reads [`KERNELS`]
-/// when the program is loaded, so the variable is for a program that is yet to start.
-#[must_use]
-pub fn better_kernels() -> Option<&'static str> {
-    #[cfg(target_arch = "x86_64")]
-    {
-        // SAFETY: OpenBLAS gives the name of one of its kernels, a text that ends with 0 and lies in it for as long as it is loaded.
-        let used = unsafe { CStr::from_ptr(openblas_get_corename()) };
-        if used.to_bytes() == OLDEST {
-            if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") {
-                return Some("SkylakeX");
-            }
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-                return Some("Haswell");
-            }
-        }
-    }
-    None
 }
 
 /// target <- factor * left * right + keep * target, on the calling thread.
