@@ -39,10 +39,10 @@ const COLUMNS_AT_ONCE: usize = 8;
 /// The first column: the rows' numbers in the source.
 const ROW: &str = "row of the source";
 
-/// The table as a Parquet file, as [`write`] makes it.
+/// The table as a Parquet file, as [`write()`] makes it.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn to_bytes(table: &FrozenTable) -> Result<Vec<u8>, ParquetError> {
     let mut file = Cursor::new(Vec::new());
     write(table, &mut file)?;
