@@ -53,7 +53,7 @@ pub fn evaluate(
     let plain = results.matrix.view();
     counts.extend(judging.nearest(EUCLIDEAN_RULE, NeighbourRule::Distance, &plain));
     if !results.is_empty() {
-        counts.extend(pairs(results, codes, judged));
+        counts.extend(pairs(results, &judging));
     }
     counts
 }
@@ -273,17 +273,13 @@ impl Judging<'_> {
 }
 
 /// Pairs of patients who are counted.
-fn pairs(
-    results: &LocalResults<'_>,
-    codes: &Array1<u32>,
-    counted: &[bool],
-) -> Option<EvaluationCounts> {
+fn pairs(results: &LocalResults<'_>, judging: &Judging<'_>) -> Option<EvaluationCounts> {
     let projected = results.projected();
     // Of judged pairs those who are in one: few, where the cohort is large.
     let (labels, projected) = match results.judged {
         None => {
-            let rows: Vec<usize> = (0..codes.len()).filter(|row| counted[*row]).collect();
-            let labels = Labels::Classes(codes.select(Axis(0), &rows));
+            let rows = judging.rows();
+            let labels = Labels::Classes(judging.codes.select(Axis(0), &rows));
             (labels, projected.select(Axis(0), &rows))
         }
         Some(judged) => {

@@ -55,7 +55,7 @@ pub fn to_bytes(table: &FrozenTable) -> Result<Vec<u8>, ParquetError> {
 /// [`ParquetError`] where a column holds values of several types, or the file cannot be written.
 pub fn write(
     table: &FrozenTable,
-    mut file: &mut (impl Write + Seek + Send),
+    file: &mut (impl Write + Seek + Send),
 ) -> Result<(), ParquetError> {
     let row = Type::primitive_type_builder(ROW, Physical::INT64);
     let mut fields = vec![Arc::new(row.with_repetition(Repetition::REQUIRED).build()?)];
@@ -67,7 +67,7 @@ pub fn write(
     let properties = Arc::new(properties(table));
     file.write_all(&[0; DIGEST_BYTES])?;
     let digesting = Digesting {
-        file: &mut file,
+        file: &mut *file,
         digest: Sha256::new(),
     };
     let buffered = BufWriter::with_capacity(WRITTEN_AT_ONCE, digesting);
