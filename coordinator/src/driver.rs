@@ -4,6 +4,7 @@
 //! The driver itself only passes on: a run computes and is stored on a thread of its own (`course`), jobs are
 //! parsed and results read on others (`calls`), so that no input keeps it from the next caller.
 
+mod attendance;
 mod calls;
 mod course;
 mod keeping;
@@ -17,11 +18,12 @@ use crate::audit::Audit;
 use crate::clock::Clock;
 use crate::journals::Journals;
 use crate::store::{Store, StoreError, Submission};
+use attendance::Heard;
 use course::{Course, Stepped};
 pub use keeping::Keeping;
 pub use looks::{ClosedRound, Look, OwnStudy, Presence, Rounds, Sight};
-use protocol::failure::{Code, Failure};
-use protocol::message::{Answer, Closed, Reply, ToCoordinator};
+
+use protocol::message::{Closed, Waiting};
 use protocol::name::{OperatorName, RunId, SiteName};
 use protocol::progress::{Ending, Progress};
 use protocol::run::{Action, Event};
@@ -34,7 +36,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use studies::Studies;
 use tokio::sync::{Semaphore, mpsc, watch};
-use wire::{Incoming, SiteReceiver, SiteSender, Traffic, Warrants};
+use wire::{Incoming, SiteSender, Traffic, Warrants};
 
 /// The coordinator's version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -92,6 +94,8 @@ struct Driver {
     done: mpsc::Sender<calls::Done>,
     journals: Journals,
     studies: Studies,
+    /// Whether some run may wait for others than its sites were sent, and when they last were.
+    waits: (bool, Option<Timestamp>),
     seen: Seen,
 }
 
@@ -103,19 +107,14 @@ struct Shown {
     sites: Vec<SiteName>,
     progress: watch::Sender<Progress>,
     rounds: Rounds,
+    /// For whom it waits, as its sites were last sent it.
+    waiting: Option<Waiting>,
 }
 
 struct Connected {
     /// Tells this connection from an earlier one of the same site.
     number: u64,
     sender: SiteSender,
-}
-
-/// What a site said, or that its stream ended.
-struct Heard {
-    site: SiteName,
-    connection: u64,
-    message: Option<ToCoordinator<Answer>>,
 }
 
 /// Serves runs until `stop` is ready. A run that is active then goes on from its last stored
@@ -140,6 +139,7 @@ pub async fn drive(
     loop {
         driver.begin_next();
         driver.sweep();
+        driver.send_waits();
         driver.seen.unfinished(driver.shown.len());
         let is_idle = driver.active.as_ref().is_none_or(Course::is_idle);
         tokio::select! {
@@ -200,111 +200,6 @@ impl Driver {
         course.open(warrants, self.clock, Arc::clone(&self.store));
         self.active = Some(course);
         self.send_queue_places();
-    }
-
-    fn site_came(
-        &mut self,
-        site: SiteName,
-        version: &str,
-        sender: SiteSender,
-        mut receiver: SiteReceiver,
-    ) {
-        self.connections += 1;
-        let number = self.connections;
-        tracing::info!(%site, version, "a site joined");
-        if let Some(old) = self.sites.remove(&site) {
-            self.add_past(&site, old.sender.traffic());
-            let text = "the site has opened another stream";
-            old.sender.close(Failure::new(Code::Replaced, text));
-        }
-        self.note_presence(&site, Some(version));
-        self.sites
-            .insert(site.clone(), Connected { number, sender });
-        let heard = self.heard.clone();
-        let name = site.clone();
-        tokio::spawn(async move {
-            loop {
-                let message = match receiver.next().await {
-                    // The program ends, and with it this stream.
-                    _ if heard.is_closed() => return,
-                    Ok(None) => {
-                        tracing::info!(site = %name, "a site has left");
-                        None
-                    }
-                    Ok(message) => message,
-                    Err(error) => {
-                        tracing::warn!(site = %name, %error, "lost a site");
-                        None
-                    }
-                };
-                let over = message.is_none();
-                let said = Heard {
-                    site: name.clone(),
-                    connection: number,
-                    message,
-                };
-                if heard.send(said).await.is_err() || over {
-                    return;
-                }
-            }
-        });
-        self.offer(&site);
-        self.feed(Event::Connected(site));
-    }
-
-    fn hear(&mut self, heard: Heard) {
-        let Heard {
-            site,
-            connection,
-            message,
-        } = heard;
-        let current = self
-            .sites
-            .get(&site)
-            .is_some_and(|known| known.number == connection);
-        match message {
-            Some(ToCoordinator::Reply(Reply {
-                run,
-                exchange,
-                answer,
-                journal,
-                signature,
-            })) if current => {
-                let note = self.journals.heard(&site, journal);
-                if self
-                    .active
-                    .as_ref()
-                    .is_some_and(|course| *course.run() == run)
-                {
-                    if let Some(note) = note {
-                        tracing::warn!(%site, "{note}");
-                        self.feed(Event::Noted(note));
-                    }
-                    self.feed(Event::Answered {
-                        site,
-                        exchange,
-                        answer,
-                        signature,
-                    });
-                }
-            }
-            Some(ToCoordinator::Approved(approved)) if current => {
-                self.hear_approval(site, approved);
-            }
-            None if current => {
-                if let Some(gone) = self.sites.remove(&site) {
-                    self.add_past(&site, gone.sender.traffic());
-                }
-                self.note_presence(&site, None);
-                self.feed(Event::Disconnected(site));
-            }
-            Some(
-                ToCoordinator::Hello { .. }
-                | ToCoordinator::Reply { .. }
-                | ToCoordinator::Approved(_),
-            )
-            | None => {}
-        }
     }
 
     /// Tells the active run what happened.
@@ -405,16 +300,12 @@ impl Driver {
         };
         progress.times.submitted = Some(shown.submitted);
         progress.operator = Some(shown.operator.clone());
-        let waiting = || shown.waiting(|site| self.sites.contains_key(site));
-        let was = waiting();
-        shown.progress.send_if_modified(|known| {
+        let is_news = shown.progress.send_if_modified(|known| {
             let news = *known != progress;
             *known = progress;
             news
         });
-        if let Some(waiting) = waiting().filter(|now| Some(now) != was.as_ref()) {
-            self.send_waiting(&shown.sites, &waiting);
-        }
+        self.waits.0 |= is_news;
     }
 
     /// Shows the end of a run, which from now on is read from the store.

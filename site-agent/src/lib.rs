@@ -1,5 +1,7 @@
 //! The site agent: reads one hospital's patients, and carries out what `protocol::site` decides.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 pub mod backup;
 pub mod books;
 pub mod cases;
@@ -11,6 +13,7 @@ pub mod enrolment;
 pub mod exit;
 pub mod explain;
 pub mod init;
+pub mod kernels;
 pub mod method;
 pub mod pages;
 pub mod patients;

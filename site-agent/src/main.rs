@@ -30,7 +30,7 @@ use site_agent::run::{driver, listed, local, retention};
 use site_agent::source::{Checked, DataCheck, Dictionary};
 use site_agent::studies::{Listing, Review};
 use site_agent::{
-    backup, cases, cli, doctor, draft, enrolment, init, pages, source, studies, synthesise,
+    backup, cases, cli, doctor, draft, enrolment, init, kernels, pages, source, studies, synthesise,
 };
 use std::fmt::{self, Display};
 use std::io;
@@ -41,6 +41,7 @@ use tracing::level_filters::LevelFilter;
 use wire::{CredentialFiles, Dial};
 
 fn main() -> ExitCode {
+    kernels::suit_the_processor();
     let Cli { command, speech } = Cli::parse();
     speech.begin(LevelFilter::INFO);
     report::speak(speech.quiet, speech.log_format == LogFormat::Json);

@@ -1,5 +1,6 @@
 //! Where the programs are, and processes that never outlive a test.
 
+use crate::processors::of_sites;
 use crate::results::names;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -24,6 +25,15 @@ pub fn site_agent() -> PathBuf {
 /// A program that shows the library alone.
 pub fn example(name: &str) -> PathBuf {
     program(&format!("examples/{name}"))
+}
+
+/// The agents of a simulation.
+fn of_simulations(arguments: &[&str]) -> Vec<PathBuf> {
+    let is_named = arguments.contains(&"--site-agent") || arguments.contains(&"--stop");
+    match arguments.first() {
+        Some(&"simulate") if !is_named => vec!["--site-agent".into(), of_sites(&site_agent())],
+        _ => Vec::new(),
+    }
 }
 
 /// A program of this workspace: this test lies in `target/<profile>/deps`, the programs above it.
@@ -96,7 +106,10 @@ impl Home {
 
     /// A command whose relative paths and temporary files are in this folder.
     pub fn command(&self, program: &Path) -> Command {
-        let mut command = Command::new(program);
+        let mut command = match program == site_agent() {
+            true => Command::new(of_sites(program)),
+            false => Command::new(program),
+        };
         command
             .current_dir(self.path())
             .env("TMPDIR", self.join("temp"))
@@ -108,7 +121,7 @@ impl Home {
     /// Runs a command to its end.
     pub fn run(&self, program: &Path, arguments: &[&str]) -> Ran {
         let mut command = self.command(program);
-        ran(command.args(arguments))
+        ran(command.args(arguments).args(of_simulations(arguments)))
     }
 
     /// Simulates `job.toml` on the tables of `data` by `policy.toml`, into `out`.
@@ -130,6 +143,7 @@ impl Home {
         let child = self
             .command(program)
             .args(arguments)
+            .args(of_simulations(arguments))
             .stdout(file.try_clone().expect("a second handle of the log"))
             .stderr(file)
             .spawn()

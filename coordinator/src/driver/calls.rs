@@ -176,6 +176,7 @@ impl Driver {
         };
         let progress = watch::Sender::new(progress);
         let shown = Shown {
+            waiting: None,
             operator,
             submitted,
             study,

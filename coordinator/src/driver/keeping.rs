@@ -78,6 +78,7 @@ impl Driver {
             calls: Arc::new(Semaphore::new(CALLS_AT_ONCE_MAX)),
             done,
             journals,
+            waits: (false, None),
             studies,
             seen,
         };

@@ -14,7 +14,11 @@ use protocol::study::{HospitalState, SignedApproval, Standing, Study, StudyName,
 use protocol::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 use wire::Reply;
+
+/// Sites are sent for whom a run waits not more often.
+const WAITS_EVERY: Duration = Duration::from_secs(1);
 
 /// All studies, by name.
 #[derive(Debug, Default)]
@@ -253,10 +257,30 @@ impl Driver {
         own.filter_map(waiting).collect()
     }
 
-    /// Tells the sites of a run who are here that it waits for others.
-    pub(super) fn send_waiting(&self, sites: &[SiteName], waiting: &Waiting) {
-        let here = sites.iter().filter(|site| !waiting.away.contains(*site));
-        here.for_each(|site| self.send_of_studies(site, ToSite::Waiting(waiting.clone())));
+    /// Tells the sites of runs who are here for whom these wait, where that is news. Many sites that come at once are one message.
+    pub(super) fn send_waits(&mut self) {
+        let now = self.clock.now();
+        let (is_due, sent) = self.waits;
+        if !is_due || sent.is_some_and(|sent| now.since(sent) < WAITS_EVERY) {
+            return;
+        }
+        self.waits = (false, Some(now));
+        let sites = &self.sites;
+        let mut news = Vec::new();
+        for shown in self.shown.values_mut() {
+            let waiting = shown.waiting(|site| sites.contains_key(site));
+            if let Some(waiting) = waiting.as_ref().filter(|_| waiting != shown.waiting) {
+                let here = shown
+                    .sites
+                    .iter()
+                    .filter(|site| !waiting.away.contains(*site));
+                news.extend(here.map(|site| (site.clone(), waiting.clone())));
+            }
+            shown.waiting = waiting;
+        }
+        for (site, waiting) in news {
+            self.send_of_studies(&site, ToSite::Waiting(waiting));
+        }
     }
 
     /// Ends a study: no job of it is taken any more, and its runs end, also those that wait.

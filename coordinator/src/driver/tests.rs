@@ -3,7 +3,7 @@
 use super::*;
 use crate::store::Submission;
 use protocol::job::Job;
-use protocol::message::Warrant;
+use protocol::message::{Answer, Warrant};
 use protocol::name::OperatorName;
 use protocol::opening::Opening;
 use protocol::run::Record;

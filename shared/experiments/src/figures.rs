@@ -13,7 +13,8 @@ use similarity::learn::unpsl::{
     minimise_pooled, start, summarise,
 };
 use similarity::numeric::admm::{Consensus, ConsensusSettings};
-use similarity::numeric::linear_algebra::{norm, product};
+use similarity::numeric::linear_algebra::product;
+use similarity::numeric::portable::norm;
 use similarity::numeric::seed::Seed;
 use similarity::synthetic::labelled_pairs;
 

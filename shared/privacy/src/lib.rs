@@ -8,6 +8,8 @@
 //! The crate knows no message: it states its rules over plain facts and over [`Disclosure`], which
 //! messages implement.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 mod admission;
 mod border;
 mod cells;

@@ -9,6 +9,8 @@
 //!   <--Reply-- site                                 (exchange::Stage)
 //! ```
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 pub mod assessment;
 mod checks;
 pub mod cohort;

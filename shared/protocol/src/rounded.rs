@@ -110,7 +110,7 @@ impl Step {
     fn of_pairs(self, pairs: f64, largest: u64) -> f64 {
         let others = self.most.min(largest.saturating_sub(1) as f64);
         let least = 2.0 * THOUSANDTHS * others / pairs;
-        let decade = 10_f64.powf(least.max(1.0).log10().floor());
+        let decade = libm::exp10(libm::log10(least.max(1.0)).floor());
         let steps = GAIN_STEPS.map(|step| step * decade);
         let step = steps.into_iter().find(|step| *step >= least);
         step.unwrap_or(10.0 * decade) / THOUSANDTHS

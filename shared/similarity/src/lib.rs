@@ -8,6 +8,8 @@
 //! [`learn::kernel::ridge`], [`uses::cases`], [`uses::matching`], [`uses::clusters::medoids`] and [`uses::outlier`]. Whole programs are
 //! `cargo run --example metric`, `proximities` and `federation`.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 pub mod cohort;
 pub mod compare;
 pub mod judge;

@@ -9,7 +9,7 @@ use similarity::learn::unpsl::selection::{Classified, Search, SelectionError};
 use similarity::learn::unpsl::{
     Form, Labels, PooledLimits, Settings, SiteObjective, Threshold, Totals, summarise,
 };
-use similarity::numeric::linear_algebra::norm;
+use similarity::numeric::portable::norm;
 use similarity::numeric::seed::Seed;
 
 const FEATURES: usize = 12;

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use ndarray::Array2;
 use similarity::learn::unpsl::{LocalLimits, SiteObjective, learn};
-use similarity::numeric::linear_algebra::norm;
+use similarity::numeric::portable::norm;
 use sizes::{Size, TALL, WIDE, peak_bytes};
 
 /// Set in the process that does the work, so that its peak is of that work alone.

@@ -2,6 +2,7 @@
 
 use protocol::message::{Begin, Closed, ToSite};
 use protocol::name::RunId;
+use similarity::numeric::linear_algebra::{self, KERNELS};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -13,6 +14,11 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 const FOLDER: &str = "transcripts";
 /// Bytes of one frame at most; a longer one was never written.
 const FRAME_BYTES_MAX: u64 = 8 << 20;
+
+/// Whoever works an answer out: the last bits depend on all of it.
+fn this_one() -> String {
+    format!("{VERSION} with {}", linear_algebra::arithmetic())
+}
 
 /// Where the copy of a run is.
 #[must_use]
@@ -27,7 +33,7 @@ pub fn path(folder: &Path, run: &RunId) -> PathBuf {
 pub fn begin(folder: &Path, digest: &str, begin: &Begin) -> io::Result<()> {
     private::folder(&folder.join(FOLDER))?;
     let mut bytes = Vec::new();
-    put(&mut bytes, format!("{digest} {VERSION}").as_bytes());
+    put(&mut bytes, format!("{digest} {}", this_one()).as_bytes());
     put_message(&mut bytes, ToSite::Begin(begin.clone()));
     let (path, beside) = (path(folder, &begin.run), folder.join(FOLDER).join("new"));
     private::write(&beside, &bytes)?;
@@ -99,7 +105,7 @@ pub fn add(folder: &Path, closed: &Closed) -> io::Result<()> {
 pub struct Transcript {
     /// The digest of the run.
     pub digest: String,
-    /// The version that took part in the run; none where it was one that did not say.
+    /// What took part in the run, as `0.2.0 with OpenBLAS 0.3.21 Haswell`; none where it did not say.
     pub recorded_by: Option<String>,
     /// How it began.
     pub begin: Begin,
@@ -108,15 +114,15 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    /// What is to be said of anything that differs, where another version took part in the run than the one that works it out again.
+    /// What is to be said of anything that differs, where another version or processor took part in the run than works it out again.
     #[must_use]
     pub fn of_another_version(&self) -> Option<String> {
-        let by = self.recorded_by.as_deref();
-        (by != Some(VERSION)).then(|| {
+        let (by, this) = (self.recorded_by.as_deref(), this_one());
+        (by != Some(&this)).then(|| {
             let by = by.map_or("an earlier version".to_owned(), |by| format!("version {by}"));
             format!(
-                "cannot be verified here: {by} took part in the run, this is version {VERSION}, and their answers can differ in the last \
-                 digits; audit it by the version that took part"
+                "cannot be verified here: {by} took part in the run, this is version {this}, and their answers can differ in the last \
+                 digits; audit it by the version that took part, and with {KERNELS} set to the last word of it"
             )
         })
     }

@@ -44,11 +44,11 @@ impl Risk {
             },
             Outcome::Classes { .. } => Self {
                 measure: Measure::OddsRatio,
-                value: difference.exp(),
+                value: libm::exp(difference),
             },
             Outcome::Survival { .. } => Self {
                 measure: Measure::HazardRatio,
-                value: difference.exp(),
+                value: libm::exp(difference),
             },
         })
     }

@@ -16,6 +16,7 @@ use similarity::cohort::standardise::Standardisation;
 use similarity::learn::unpsl::personal::{Judged, Personal, Way, personalise, sample};
 use similarity::learn::unpsl::selection::{Classified, Search};
 use similarity::learn::unpsl::{Pairs, PooledLimits, Settings};
+use similarity::numeric::portable::dot;
 use similarity::numeric::seed::Seed;
 use std::io;
 
@@ -284,7 +285,7 @@ fn features(
     common: &Array2<f64>,
     personal: &Array2<f64>,
 ) -> Vec<OneFeature> {
-    let length = |row: ArrayView1<'_, f64>| row.dot(&row).sqrt();
+    let length = |row: ArrayView1<'_, f64>| dot(&row, &row).sqrt();
     let rows = standardisation.rows().iter();
     let both = common.outer_iter().zip(personal.outer_iter());
     let one = |(row, (common, personal)): (&similarity::cohort::standardise::MatrixRow, _)| {

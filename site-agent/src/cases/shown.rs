@@ -137,7 +137,7 @@ fn to_digits(number: f64, most: u8) -> String {
     if !number.is_finite() {
         return "-".to_owned();
     }
-    let size = number.abs().max(1e-300).log10().floor();
+    let size = libm::log10(number.abs().max(1e-300)).floor();
     if !(-4.0..9.0).contains(&size) && number != 0.0 {
         return format!("{number:.3e}");
     }

@@ -49,8 +49,8 @@ fn four_digits(number: f64) -> f64 {
     if number == 0.0 || !number.is_finite() {
         return number;
     }
-    let places = (3.0 - number.abs().log10().floor()).max(0.0);
-    let scale = 10_f64.powf(places);
+    let places = (3.0 - libm::log10(number.abs()).floor()).max(0.0);
+    let scale = libm::exp10(places);
     (number * scale).round() / scale
 }
 

@@ -7,6 +7,7 @@ use protocol::failure::Code;
 use protocol::message::{Preparing, SecondMoments, Totals};
 use similarity::cohort::standardise::{Standardisation, StandardiseError};
 use similarity::learn::unpsl::Correlation;
+use similarity::numeric::linear_algebra::product;
 use similarity::numeric::precision::Precision;
 use std::sync::Arc;
 
@@ -75,9 +76,8 @@ impl Prepared {
     /// The mean over the patients of ||W'x||^2.
     #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
     pub(super) fn similarity(&self, metric: &Array2<f64>) -> f64 {
-        let projected = self
-            .matrix
-            .dot(&metric.slice(s![..self.matrix.ncols(), ..]));
+        let metric = metric.slice(s![..self.matrix.ncols(), ..]);
+        let projected = product(&self.matrix.view(), &metric);
         let sum: f64 = projected.iter().map(|entry| entry * entry).sum();
         sum / self.matrix.nrows() as f64
     }

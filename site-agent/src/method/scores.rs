@@ -75,7 +75,7 @@ pub(crate) fn of_log_odds(predictors: &Array1<f64>, outcome: &Outcome) -> Vec<Ve
     let of = |eta: &f64| match eta.is_nan() {
         true => Vec::new(),
         false => {
-            let second = 1.0 / (1.0 + (-eta).exp());
+            let second = 1.0 / (1.0 + libm::exp(-eta));
             vec![1.0 - second, second]
         }
     };

@@ -277,7 +277,7 @@ impl Contents {
 /// Two significant digits, outward; within the job's range where that holds all values too.
 fn outward((low, high): (f64, f64), asked: Option<(f64, f64)>, same_unit: bool) -> (f64, f64) {
     let size = low.abs().max(high.abs()).max(f64::MIN_POSITIVE);
-    let step = 10_f64.powf(size.log10().floor() - 1.0);
+    let step = libm::exp10(libm::log10(size).floor() - 1.0);
     let rounded = ((low / step).floor() * step, (high / step).ceil() * step);
     match asked {
         Some((least, most)) if same_unit && least <= low && high <= most => {

@@ -13,7 +13,7 @@ use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
-use wire::CredentialFiles;
+use wire::{CredentialFiles, PROTOCOL_VERSION};
 
 /// The streams of the sites' service.
 pub(super) const ATTEND: &str = "/kindred.federation.v1.Federation/Attend";
@@ -104,7 +104,7 @@ impl Raw {
             (":authority", "coordinator"),
             ("content-type", "application/grpc"),
             ("te", "trailers"),
-            ("kindred-protocol", "1"),
+            ("kindred-protocol", &PROTOCOL_VERSION.to_string()),
         ] {
             block.push(0);
             for text in [name, value] {
@@ -127,6 +127,11 @@ impl Raw {
             self.write(&frame(DATA, 0, stream, piece)).await?;
         }
         Ok(())
+    }
+
+    /// From now on nothing that the server says is read, not even whether it still hears.
+    pub(super) fn stop_reading(&self) {
+        self.reading.abort();
     }
 
     /// Streams that the server has refused or ended.

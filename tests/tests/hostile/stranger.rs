@@ -6,7 +6,7 @@ use super::raw::{ATTEND, CHUNK_BYTES, Raw, chunk, contribution, hello};
 use kindred_tests::deployment::{Deployment, SITES};
 use kindred_tests::programs::{PATIENCE, coordinator, site_agent, until};
 use kindred_tests::results::result;
-use kindred_tests::samples::DEMO_JOB;
+use kindred_tests::samples::{DEMO_JOB, demo_job};
 use ndarray::Array2;
 use protocol::failure::{Code, Failure};
 use protocol::message::unpsl::{self, Finishing, Form};
@@ -122,6 +122,53 @@ pub(crate) async fn reply_to_no_run(
         }
     }
     (raw, taken)
+}
+
+/// What a hospital does that keeps no rule.
+#[derive(Debug, Clone, Copy)]
+enum Misdeed {
+    /// Greets as often as it is let.
+    Flood,
+    /// Says what is no message.
+    Babble,
+    /// Greets, and reads nothing.
+    Deafness,
+}
+
+/// Messages of a flood: a hundred times what the coordinator lets pass.
+const FLOOD: usize = 100_000;
+
+impl Misdeed {
+    const ALL: [Self; 3] = [Self::Flood, Self::Babble, Self::Deafness];
+
+    /// Does it with the certificate of `files`; gives how many messages were taken.
+    async fn commit(self, address: SocketAddr, files: &CredentialFiles) -> (Raw, usize) {
+        let mut raw = Raw::connect(address, files).await.unwrap();
+        let stream = raw.open(ATTEND).await.unwrap();
+        raw.send(stream, &hello("0.2.0")).await.unwrap();
+        let message = match self {
+            Self::Flood => hello("0.2.0"),
+            Self::Babble => vec![0xff; 64],
+            Self::Deafness => {
+                raw.stop_reading();
+                return (raw, 1);
+            }
+        };
+        let mut taken = 1;
+        while taken < FLOOD && raw.send(stream, &message).await.is_ok() {
+            taken += 1;
+        }
+        (raw, taken)
+    }
+
+    /// What the coordinator says of it.
+    fn named(self) -> &'static str {
+        match self {
+            Self::Flood => "more than 1,024 messages that answer no question",
+            Self::Babble => "bytes that are not",
+            Self::Deafness => "lost a site",
+        }
+    }
 }
 
 /// Attends as the holder of the same certificate, for `time`.
@@ -250,6 +297,65 @@ async fn a_reply_to_a_run_that_is_not_there_is_not_held() {
         raw.is_closed()
     );
     assert!(grown < 64 << 20, "{grown}");
+}
+
+#[test]
+fn a_hospital_that_floods_babbles_or_is_deaf_is_cut_off_and_named_while_its_study_waits() {
+    let mut deployment = Deployment::start();
+    let job = demo_job(&["round_limit = 20"], "");
+    let metric = |deployment: &Deployment, run: &RunId| {
+        let out = format!("results-{run}");
+        let watch = ["watch", run.as_str(), "--out", &out];
+        deployment.job(&watch).must_succeed();
+        let found = result(&deployment.home.join(&out));
+        let bytes = std::fs::read(deployment.home.join(&out).join("metric.npy"));
+        (bytes.unwrap(), found["notes"].to_string())
+    };
+    let undisturbed = deployment.submit(&job, &["--seed", "3"]);
+    let (wanted, _) = metric(&deployment, &undisturbed);
+    deployment.kill_agent("north");
+    let run = deployment.submit(&job, &["--seed", "3", "--token", "again"]);
+    deployment.watch(&run).until("north is awaited", |run| {
+        run.away == ["north"] && run.ending.is_none()
+    });
+    let (address, files) = (deployment.address(), deployment.credentials("site-north"));
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    for misdeed in Misdeed::ALL {
+        let before = deployment.coordinator_log().len();
+        let began = Instant::now();
+        let (raw, taken) = runtime.block_on(misdeed.commit(address, &files));
+        until("the coordinator to cut it off", PATIENCE, || {
+            let log = deployment.coordinator_log();
+            let lost = |line: &str| line.contains("lost a site site=north");
+            let is_named = |line: &str| lost(line) && line.contains(misdeed.named());
+            log[before..].lines().any(is_named).then_some(())
+        });
+        println!(
+            "{misdeed:?}: cut off after {taken} messages and {:?}",
+            began.elapsed()
+        );
+        assert!(taken < FLOOD, "{misdeed:?}");
+        drop(raw);
+        // The others are there, and the run goes on waiting.
+        let sites = deployment.home.run(
+            &coordinator(),
+            &["sites", "list", "--config", "operator.toml"],
+        );
+        println!("{}", sites.must_succeed().stdout);
+        deployment.watch(&run).until("north is awaited", |run| {
+            run.away == ["north"] && run.ending.is_none()
+        });
+    }
+    deployment.start_agent("north");
+    let (found, notes) = metric(&deployment, &run);
+    assert!(found == wanted, "other results");
+    for misdeed in [Misdeed::Flood, Misdeed::Babble] {
+        let named = format!(
+            "north was cut off: the other side broke the protocol: found {}",
+            misdeed.named()
+        );
+        assert!(notes.contains(&named), "{notes}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -4,6 +4,7 @@
 //! Where Python 3.11 or the registry is absent, the test prints so. Tests that need R print so themselves.
 
 use kindred_tests::deployment::Deployment;
+use kindred_tests::processors::kernels_of;
 use kindred_tests::programs::{Home, coordinator};
 use kindred_tests::samples::demo_job;
 use kindred_tests::workspace::{files, root};
@@ -118,6 +119,7 @@ fn the_packages_own_tests_hold_for_its_wheel_and_these_programs() {
         .args(["-m", "pytest", "-rs", "--color=no"])
         .arg(root().join(PACKAGE).join("tests"))
         .env("KINDRED_PROGRAMS", coordinator().parent().unwrap())
+        .envs(kernels_of("north"))
         .env("KINDRED_DEPLOYMENT", home.path());
     let tested = output(&mut command).unwrap();
     let said = String::from_utf8_lossy(&tested.stdout);

@@ -90,7 +90,9 @@ fn algorithm_1_finds_the_metric_that_the_rounds_of_one_site_find() {
         panic!("a metric");
     };
     let by_rounds = npy(&home.join("rounds/metric.npy"));
-    assert_eq!(Some(&by_rounds), wanted.metric.as_ref());
+    // The program may run as on another processor than this test.
+    let processors = (&by_rounds - wanted.metric.as_ref().unwrap()).mapv(f64::abs);
+    assert!(processors.iter().all(|one| *one < 1e-9), "{processors:.1e}");
     let alone = home.join("alone");
     let own = result(&alone);
     assert_eq!(own["status"], "converged");

@@ -14,8 +14,9 @@
 use ndarray::{Array1, Array2, ArrayView2, Axis, Zip, concatenate, s};
 use similarity::learn::unpsl::Labels;
 use similarity::numeric::linear_algebra::{
-    LinearAlgebraError, inner_product, product, symmetric_eigen, transposed_product,
+    LinearAlgebraError, product, symmetric_eigen, transposed_product,
 };
+use similarity::numeric::portable::inner_product;
 use similarity::numeric::prox::{row_norm_sum, row_norms, shrink_rows};
 
 use super::of_eigenvalues;

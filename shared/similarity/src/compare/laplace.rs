@@ -49,7 +49,7 @@ pub fn laplace(
                         .sum::<f64>()
                         .sqrt(),
                 };
-                *value = (-length / sigma).exp();
+                *value = libm::exp(-length / sigma);
             }
         },
     ))

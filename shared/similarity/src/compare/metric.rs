@@ -5,9 +5,8 @@ use ndarray::{Array1, Array2, CowArray, Ix2};
 use crate::cohort::Column;
 use crate::cohort::standardise::Standardisation;
 use crate::compare::{CompareError, Placed};
-use crate::numeric::linear_algebra::{
-    inner, product, sum_of_pairs, symmetric_eigen, transposed_product,
-};
+use crate::numeric::linear_algebra::{product, symmetric_eigen, transposed_product};
+use crate::numeric::portable::{dot, inner, sum_of_pairs};
 
 /// Directions with less than this share of the largest variance have none of their own.
 const FLAT: f64 = 1e-10;
@@ -190,7 +189,7 @@ impl Metric {
             Measure::Cosine => {
                 let mut units = rows.clone();
                 for mut row in units.outer_iter_mut() {
-                    let length = row.dot(&row).sqrt();
+                    let length = dot(&row, &row).sqrt();
                     // No direction: at a right angle to all.
                     row /= if length > 0.0 { length } else { 1.0 };
                 }

@@ -37,7 +37,8 @@ use crate::compare::proximity::kernel::OutOfBag;
 use crate::compare::proximity::places::Places;
 use crate::learn::forest::{SchemaMismatch, TerminalNodes};
 use crate::learn::regression::terms::TermsError;
-use crate::numeric::linear_algebra::{LinearAlgebraError, sum_of_pairs};
+use crate::numeric::linear_algebra::LinearAlgebraError;
+use crate::numeric::portable::sum_of_pairs;
 use crate::uses::microaggregation::Closeness;
 use crate::uses::neighbours::NeighbourRule;
 

@@ -13,7 +13,7 @@ use crate::cohort::Column;
 use crate::compare::{CompareError, Placed};
 use crate::learn::regression::terms::Terms;
 use crate::learn::regression::{Ending, Fit};
-use crate::numeric::linear_algebra::sum_of_pairs;
+use crate::numeric::portable::sum_of_pairs;
 
 /// a: what the reasons of a risk count for compared with the risk. Chosen by held-out patients: `tests/reference/anchored`.
 pub const REASONS: f64 = 0.3;

@@ -3,7 +3,7 @@
 use ndarray::{Array1, Array2};
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
-use crate::numeric::linear_algebra::Cholesky;
+use crate::numeric::portable::{Factor, dot};
 
 /// Whether groups survive alike.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -84,9 +84,8 @@ pub fn log_rank(
     let block = Array2::from_shape_fn((free.len(), free.len()), |(i, j)| {
         variance[(free[i], free[j])]
     });
-    let right = Array2::from_shape_fn((free.len(), 1), |(i, _)| apart[free[i]]);
-    let solved = Cholesky::factor(&block).ok()?.solve(&right);
-    let chi_squared: f64 = right.iter().zip(&solved).map(|(a, b)| a * b).sum();
+    let right = Array1::from_shape_fn(free.len(), |i| apart[free[i]]);
+    let chi_squared = dot(&right, &Factor::of(&block)?.solve(&right));
     let degrees = free.len();
     let law = ChiSquared::new(degrees as f64).ok()?;
     Some(LogRank {

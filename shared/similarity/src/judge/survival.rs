@@ -128,7 +128,7 @@ impl KaplanMeier {
             true => Survival { time, ..point },
             false => Survival {
                 time,
-                low: SIDE.powf(1.0 / at_risk as f64),
+                low: libm::pow(SIDE, 1.0 / at_risk as f64),
                 ..point
             },
         })
@@ -176,8 +176,11 @@ fn log_log(share: f64, greenwood: f64, before: f64) -> (f64, f64) {
     if share <= 0.0 {
         return (0.0, before);
     }
-    let half = NORMAL * greenwood.sqrt() / share.ln().abs();
-    (share.powf(half.exp()), share.powf((-half).exp()))
+    let half = NORMAL * greenwood.sqrt() / libm::log(share).abs();
+    (
+        libm::pow(share, libm::exp(half)),
+        libm::pow(share, libm::exp(-half)),
+    )
 }
 
 /// Round times at which curves are shown: at most three equal steps, up to the horizon or to where a tenth of the patients are followed.
@@ -193,7 +196,7 @@ pub fn round_times(time: &Array1<f64>, horizon: f64) -> Vec<f64> {
         return Vec::new();
     }
     #[allow(clippy::cast_possible_truncation)] // an exponent of ten
-    let ten = 10_f64.powi(most.log10().floor() as i32);
+    let ten = 10_f64.powi(libm::log10(most).floor() as i32);
     let steps = [5.0, 4.0, 3.0, 2.0].map(|step| step * ten);
     let step = steps.into_iter().find(|step| *step <= most).unwrap_or(ten);
     (1..=TIMES_MAX)

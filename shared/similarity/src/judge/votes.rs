@@ -6,6 +6,7 @@ use ndarray::parallel::prelude::*;
 use ndarray::{Array1, ArrayView2, Axis, s};
 
 use crate::learn::unpsl::{Form, JudgedPairs, Labels};
+use crate::numeric::portable::dot;
 use crate::uses::neighbours::{BLOCK, EvaluateError, Neighbour, products};
 
 /// The majority's class of every patient's neighbours. Equal votes go to the class of the nearest
@@ -295,7 +296,7 @@ pub fn count_pairs(
             wanted: patients,
         });
     }
-    let squares = projected.map_axis(Axis(1), |row| row.dot(&row));
+    let squares = projected.map_axis(Axis(1), |row| dot(&row, &row));
     let parts: Vec<BinaryCounts> = (0..patients.div_ceil(BLOCK))
         .into_par_iter()
         .map(|block| {
@@ -347,10 +348,10 @@ pub fn pair_shares(
     let share = |(pair, is_similar): &([u32; 2], bool)| {
         let [one, other] = pair.map(|place| projected.row(place as usize));
         let above = match form {
-            Form::InnerProduct => one.dot(&other) - threshold,
+            Form::InnerProduct => dot(&one, &other) - threshold,
             Form::Distance => {
                 let apart = &one - &other;
-                threshold - apart.dot(&apart)
+                threshold - dot(&apart, &apart)
             }
         };
         (*is_similar, 1.0 / (1.0 + libm::exp(-above)))

@@ -5,7 +5,7 @@
 
 use ndarray::{Array2, Zip};
 
-use crate::numeric::linear_algebra::{inner, norm};
+use crate::numeric::portable::{inner, norm};
 
 /// Sufficient decrease, c_1 of the Wolfe conditions.
 const DECREASE: f64 = 1e-4;

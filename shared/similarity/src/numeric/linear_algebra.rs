@@ -3,8 +3,13 @@
 //! OpenBLAS is held to one thread, and parallelism is rayon's, over blocks whose size depends on
 //! shapes alone. Every block writes its own output, or is reduced in block order, so results are
 //! bit-equal on any number of threads and two thread pools never fight for the same cores.
+//!
+//! OpenBLAS has other code for other processors, so the last bits depend on the processor. This is for what one site works out alone;
+//! what others work out again is in [`portable`](crate::numeric::portable).
 
-use std::ffi::c_int;
+#![expect(clippy::disallowed_methods, reason = "one site works it out alone")]
+
+use std::ffi::{CStr, c_char, c_int};
 use std::sync::Once;
 
 use ndarray::linalg::general_mat_mul;
@@ -16,12 +21,18 @@ use ndarray_linalg::{Cholesky as _, Diag, Eigh, SolveTriangular, UPLO};
 const BLOCK_ROWS: usize = 256;
 /// Columns of the left factor that one thread handles at a time in a transposed product.
 const BLOCK_COLUMNS: usize = 64;
-/// Lanes of [`inner`]: enough for the widest registers, fixed so that bits do not depend on them.
-const LANES: usize = 8;
 
 unsafe extern "C" {
     fn openblas_set_num_threads(threads: c_int);
+    fn openblas_get_corename() -> *const c_char;
+    fn openblas_get_config() -> *const c_char;
 }
+
+/// The variable by which OpenBLAS uses the kernels of a processor that it is not on.
+pub const KERNELS: &str = "OPENBLAS_CORETYPE";
+/// The kernels of the processors that have what every 64-bit one has: OpenBLAS uses them where a processor is newer than itself.
+#[cfg(target_arch = "x86_64")]
+const OLDEST: &str = "Prescott";
 
 /// A factorisation could not be made.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -48,6 +59,38 @@ pub fn use_one_blas_thread() {
         // no pointer of ours.
         unsafe { openblas_set_num_threads(1) }
     });
+}
+
+/// What this program multiplies matrices by, as `OpenBLAS 0.3.21 Haswell`: the last bits depend on the library and its kernels.
+#[must_use]
+pub fn arithmetic() -> String {
+    // SAFETY: as that of `kernels`, of what OpenBLAS says of itself.
+    let config = unsafe { CStr::from_ptr(openblas_get_config()) };
+    let config = config.to_string_lossy();
+    let library: Vec<&str> = config.split_whitespace().take(2).collect();
+    format!("{} {}", library.join(" "), kernels())
+}
+
+fn kernels() -> &'static str {
+    // SAFETY: OpenBLAS gives the name of its kernels, a text that ends with 0 and lies in it for as long as it is loaded.
+    let name = unsafe { CStr::from_ptr(openblas_get_corename()) };
+    name.to_str().unwrap_or("unnamed")
+}
+
+/// The kernels that OpenBLAS should use on this processor, where it does not know it and would use its oldest. OpenBLAS reads [`KERNELS`]
+/// when the program is loaded, so the variable is for a program that is yet to start.
+#[must_use]
+pub fn better_kernels() -> Option<&'static str> {
+    #[cfg(target_arch = "x86_64")]
+    if kernels() == OLDEST {
+        if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") {
+            return Some("SkylakeX");
+        }
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            return Some("Haswell");
+        }
+    }
+    None
 }
 
 /// target <- factor * left * right + keep * target, on the calling thread.
@@ -115,50 +158,6 @@ pub fn transposed_product(left: &ArrayView2<f64>, right: &ArrayView2<f64>) -> Ar
     target
 }
 
-/// Inner product of two slices of one length, summed in eight fixed lanes.
-#[must_use]
-pub fn inner(left: &[f64], right: &[f64]) -> f64 {
-    sum_of_pairs(left, right, |a, b| a * b)
-}
-
-/// Sums over two slices of one length what `of` makes of each pair, in eight fixed lanes.
-#[must_use]
-pub fn sum_of_pairs(left: &[f64], right: &[f64], of: impl Fn(f64, f64) -> f64) -> f64 {
-    let mut lanes = [0.0; LANES];
-    let (left_chunks, left_rest) = left.as_chunks::<LANES>();
-    let (right_chunks, right_rest) = right.as_chunks::<LANES>();
-    for (a, b) in left_chunks.iter().zip(right_chunks) {
-        for lane in 0..LANES {
-            lanes[lane] += of(a[lane], b[lane]);
-        }
-    }
-    let rest: f64 = left_rest
-        .iter()
-        .zip(right_rest)
-        .map(|(a, b)| of(*a, *b))
-        .sum();
-    lanes.iter().sum::<f64>() + rest
-}
-
-/// Frobenius inner product of two matrices of one shape: the sum of a_ij b_ij.
-#[must_use]
-pub fn inner_product(left: &ArrayView2<f64>, right: &ArrayView2<f64>) -> f64 {
-    left.rows()
-        .into_iter()
-        .zip(right.rows())
-        .map(|(a, b)| match (a.as_slice(), b.as_slice()) {
-            (Some(a), Some(b)) => inner(a, b),
-            _ => a.iter().zip(&b).map(|(a, b)| a * b).sum(),
-        })
-        .sum()
-}
-
-/// Frobenius norm of a matrix.
-#[must_use]
-pub fn norm(matrix: &ArrayView2<f64>) -> f64 {
-    inner_product(matrix, matrix).sqrt()
-}
-
 /// The Cholesky factor of a symmetric positive definite matrix, kept for many right-hand sides.
 #[derive(Debug, Clone)]
 pub struct Cholesky {
@@ -188,7 +187,7 @@ impl Cholesky {
             .lower
             .diag()
             .iter()
-            .map(|entry| entry.ln())
+            .map(|entry| libm::log(*entry))
             .sum::<f64>()
     }
 

@@ -8,6 +8,7 @@ pub mod lbfgs;
 pub mod linear_algebra;
 pub mod noise;
 pub mod offsets;
+pub mod portable;
 pub mod precision;
 pub mod prox;
 pub mod seed;

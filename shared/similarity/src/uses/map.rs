@@ -6,6 +6,8 @@
 //! x_k = v_k' (m - d) / (2 sqrt(lambda_k)). For a landmark that is its coordinate by classical scaling. Of an inner product s the squared
 //! distance is s_ii + s_jj - 2 s_ij. Patients who cannot be compared count as the farthest.
 
+#![expect(clippy::disallowed_methods, reason = "one site works it out alone")]
+
 use ndarray::parallel::prelude::*;
 use ndarray::{Array1, Array2, Axis};
 

@@ -5,10 +5,13 @@
 //! paper's similarity, grows with the norm of a patient and can rank neighbours poorly. No n x n matrix
 //! is held.
 
+#![expect(clippy::disallowed_methods, reason = "one site works it out alone")]
+
 use ndarray::parallel::prelude::*;
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis, CowArray, Ix2, s};
 
-use crate::numeric::linear_algebra::{add_product, inner};
+use crate::numeric::linear_algebra::add_product;
+use crate::numeric::portable::inner;
 
 /// Patients of a block of candidates.
 pub(crate) const BLOCK: usize = 512;

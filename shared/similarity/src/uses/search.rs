@@ -7,6 +7,8 @@
 //! cache while every query of a block of queries is compared with them. Either way the answer is that of comparing everybody and
 //! sorting, ties and all, bit for bit.
 
+#![expect(clippy::disallowed_methods, reason = "one site works it out alone")]
+
 use std::ops::Range;
 
 use ndarray::Axis;

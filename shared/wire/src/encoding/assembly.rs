@@ -4,6 +4,9 @@ use crate::encoding::frame::{Content, Frame, OutgoingFrame};
 use crate::encoding::parts::{IncomingParts, OutgoingParts, Travels};
 use crate::error::WireError;
 
+/// Messages of one stream that answer no question: a greeting, approvals, and answers that were on their way.
+const UNASKED_MAX: u32 = 1_024;
+
 /// Says how many bytes the parts of an answer may have, by its run and exchange; none where it was not asked for.
 pub(crate) type Allowance = Box<dyn Fn(&str, u32) -> Option<u64> + Send + Sync>;
 
@@ -44,6 +47,8 @@ pub(crate) struct Assembly<F: Frame> {
     begun: Option<(F::Header, IncomingParts)>,
     /// What was asked, where nothing else is to be kept.
     asked: Option<Allowance>,
+    /// Messages so far that nobody asked for.
+    unasked: u32,
     /// Bytes that the rest of the message may have.
     bytes_left: u64,
     /// Whether the message is read and dropped.
@@ -61,6 +66,7 @@ impl<F: Frame> Default for Assembly<F> {
         Self {
             begun: None,
             asked: None,
+            unasked: 0,
             bytes_left: u64::MAX,
             is_dropped: false,
         }
@@ -82,7 +88,7 @@ impl<F: Frame> Assembly<F> {
         let (header, mut parts) = match (frame.unpack()?, self.begun.take()) {
             (Content::Header(header), None) => {
                 let parts = IncomingParts::new(F::declared(&header)?)?;
-                if let Fate::Dropped = self.judge(&header, &parts) {
+                if let Fate::Dropped = self.judge(&header, &parts)? {
                     return Ok(None);
                 }
                 (header, parts)
@@ -110,23 +116,33 @@ impl<F: Frame> Assembly<F> {
         Ok(None)
     }
 
-    /// An answer with parts is kept where it was asked, within what the question can need.
-    fn judge(&mut self, header: &F::Header, parts: &IncomingParts) -> Fate {
+    /// An answer with parts is kept where it was asked, within what the question can need. Few messages may be unasked.
+    fn judge(&mut self, header: &F::Header, parts: &IncomingParts) -> Result<Fate, WireError> {
         self.is_dropped = false;
         self.bytes_left = u64::MAX;
-        let (Some(asked), Some((run, exchange))) = (&self.asked, F::answers(header)) else {
-            return Fate::Kept;
+        let Some(asked) = &self.asked else {
+            return Ok(Fate::Kept);
         };
-        match asked(run, exchange) {
-            Some(bytes) => self.bytes_left = bytes,
-            None if parts.is_complete() => {}
-            None => {
+        let answered = F::answers(header);
+        if let Some(bytes) = answered.and_then(|(run, exchange)| asked(run, exchange)) {
+            self.bytes_left = bytes;
+            return Ok(Fate::Kept);
+        }
+        self.unasked += 1;
+        if self.unasked > UNASKED_MAX {
+            return Err(unexpected(
+                "more than 1,024 messages that answer no question",
+                "answers to questions",
+            ));
+        }
+        Ok(match answered {
+            Some((_, exchange)) if !parts.is_complete() => {
                 tracing::debug!(exchange, "dropped an answer that was not asked for");
                 self.is_dropped = true;
-                return Fate::Dropped;
+                Fate::Dropped
             }
-        }
-        Fate::Kept
+            Some(_) | None => Fate::Kept,
+        })
     }
 
     /// Whether a message has begun and is not complete.

@@ -171,7 +171,7 @@ impl Chances {
             let chance = match &self.basis {
                 Basis::Hospital { risk, is_logarithm } => {
                     let score = match is_logarithm {
-                        true => -predicted.ln(),
+                        true => -libm::log(predicted),
                         false => -predicted,
                     };
                     risk.by(score, *time)?

@@ -277,7 +277,7 @@ impl<'s> Folded<'s> {
             for patient in &fold.split.held_out {
                 predicted[*patient] = all.values()[*patient];
                 if matches!(outcome, Outcome::Classes { .. }) {
-                    let second = 1.0 / (1.0 + (-predictors[*patient]).exp());
+                    let second = 1.0 / (1.0 + libm::exp(-predictors[*patient]));
                     shares[*patient] = vec![1.0 - second, second];
                 }
             }

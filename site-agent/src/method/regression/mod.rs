@@ -32,6 +32,7 @@ use similarity::learn::regression::rounding::Rounding;
 use similarity::learn::regression::rows;
 use similarity::learn::regression::sums::Sums;
 use similarity::learn::regression::terms::Terms;
+use similarity::numeric::portable::image;
 use similarity::numeric::precision::Precision;
 use similarity::uses::cases::nearest_others;
 use similarity::uses::nearest::{Nearest, Neighbour};
@@ -199,7 +200,7 @@ impl Regressor {
         let neighbours = self.settings.neighbours;
         let (made, at) = self.at(site, prepared, point)?;
         let outcome = site.cohort.cohort.outcome();
-        let predictors = made.matrix.dot(&at.slice(s![point.design.cells.len()..]));
+        let predictors = image(&made.matrix, &at.slice(s![point.design.cells.len()..]));
         let predicted = Predicted::of_linear(&predictors, outcome);
         let shares = of_log_odds(&predictors, outcome);
         let weighing = match &finishing.weights {
@@ -409,7 +410,7 @@ pub(super) fn steepness(
 fn log_odds(codes: &Array1<u32>) -> f64 {
     let second = codes.iter().filter(|code| **code == 1).count();
     let first = codes.len() - second;
-    ((second as f64 + 0.5) / (first as f64 + 0.5)).ln()
+    libm::log((second as f64 + 0.5) / (first as f64 + 0.5))
 }
 
 /// The regression of a point as a comparison, and what it predicts of every patient before any link.
@@ -436,7 +437,7 @@ pub(super) fn pointed(
     let (terms, own) = terms_and_own(site, prepared, point, has_constant);
     Ok(Pointed {
         weighted: Weighted::of(terms, own).ok(),
-        predictors: matrix.dot(&Array1::from(point.at[cells..].to_vec())),
+        predictors: image(&matrix, &Array1::from(point.at[cells..].to_vec())),
     })
 }
 

@@ -83,7 +83,7 @@ fn predictions_csv(results: &RegressionResults<'_>) -> io::Result<CsvTable> {
     let mut table = CsvTable::new(title, About::Outcome(own), &columns)?;
     for (row, eta) in results.predictors.iter().enumerate() {
         let told = match results.outcome {
-            Outcome::Classes { .. } => 1.0 / (1.0 + (-eta).exp()),
+            Outcome::Classes { .. } => 1.0 / (1.0 + libm::exp(-eta)),
             Outcome::Numeric(_) | Outcome::Survival { .. } => *eta,
         };
         let mut record = vec![results.patients.name(row), told.to_string()];

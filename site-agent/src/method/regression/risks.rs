@@ -39,7 +39,7 @@ pub(super) fn risks(
             time: by,
             risks: predictors
                 .iter()
-                .map(|one| -(-hazard * one.exp()).exp_m1())
+                .map(|one| -libm::expm1(-hazard * libm::exp(*one)))
                 .collect(),
         }
     };
@@ -56,7 +56,7 @@ fn common((cells, horizon): (u32, f64), point: &Evaluating, by: f64) -> f64 {
     let of_cell = |(cell, log_hazard): (&u32, &f64)| {
         let cell = *cell as usize;
         let begin = cell.checked_sub(1).map_or(0.0, |before| ends[before]);
-        log_hazard.exp() * (ends[cell].min(by) - begin).max(0.0)
+        libm::exp(*log_hazard) * (ends[cell].min(by) - begin).max(0.0)
     };
     point
         .design
@@ -73,7 +73,10 @@ fn own((time, event): (&Array1<f64>, &Array1<bool>), predictors: &Array1<f64>, b
     order.sort_by(|one, other| time[*other].total_cmp(&time[*one]));
     let (mut at_risk, mut hazard) = (0.0, 0.0);
     for same in order.chunk_by(|one, other| time[*one] == time[*other]) {
-        at_risk += same.iter().map(|row| predictors[*row].exp()).sum::<f64>();
+        at_risk += same
+            .iter()
+            .map(|row| libm::exp(predictors[*row]))
+            .sum::<f64>();
         let events = same.iter().filter(|row| event[**row]).count();
         if time[same[0]] <= by {
             hazard += events as f64 / at_risk;

@@ -13,6 +13,7 @@ use similarity::cohort::Outcome;
 use similarity::judge::votes::{count_pairs, vote};
 use similarity::learn::unpsl::Labels;
 use similarity::learn::unpsl::selection::Folds;
+use similarity::numeric::linear_algebra::product;
 use similarity::uses::neighbours::{
     EvaluateError, Neighbour, NeighbourRule, neighbours, neighbours_of_rows,
 };
@@ -93,7 +94,10 @@ pub fn validate(
         judged,
     };
     let (features, models) = (results.matrix.ncols(), &finishing.folds);
-    let projected = |fold: usize| results.matrix.dot(&models[fold].slice(s![..features, ..]));
+    let projected = |fold: usize| {
+        let model = models[fold].slice(s![..features, ..]);
+        product(&results.matrix.view(), &model)
+    };
     let count = |fold: usize| finishing.of_fold(fold).neighbours as usize;
     let plain = |_| results.matrix.clone();
     let rules: [(&str, NeighbourRule, Placing<'_>); 3] = [

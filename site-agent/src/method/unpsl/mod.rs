@@ -32,6 +32,7 @@ use similarity::learn::unpsl::{
     CorrelationScope, Labels, Pairs, Settings, SiteObjective, summarise,
 };
 use similarity::numeric::admm::SiteDual;
+use similarity::numeric::linear_algebra::product;
 use similarity::numeric::precision::Precision;
 use similarity::numeric::seed::Seed;
 use std::cell::OnceCell;
@@ -313,7 +314,7 @@ impl Learner {
             // None where the training pairs are all alike.
             if let Some(threshold) = self.objective(site, prepared, part)?.threshold(model) {
                 let patients = prepared.matrix.select(Axis(0), &held_out);
-                let projected = patients.dot(&model.slice(s![..features, ..]));
+                let projected = product(&patients.view(), &model.slice(s![..features, ..]));
                 shares.extend(pair_shares(&projected.view(), &own, form, threshold));
                 members += own.members().len();
             }

@@ -10,6 +10,7 @@ use similarity::cohort::Outcome;
 use similarity::cohort::standardise::Standardisation;
 use similarity::learn::unpsl::selection::Folds;
 use similarity::learn::unpsl::{Form, JudgedPairs};
+use similarity::numeric::linear_algebra::product;
 use similarity::uses::neighbours::{Neighbour, NeighbourRule, neighbours_within};
 use std::cell::OnceCell;
 use std::io;
@@ -82,7 +83,7 @@ impl LocalResults<'_> {
     /// X W, n x m.
     pub(super) fn projected(&self) -> Array2<f64> {
         let features = self.matrix.ncols();
-        self.matrix.dot(&self.metric.slice(s![..features, ..]))
+        product(&self.matrix.view(), &self.metric.slice(s![..features, ..]))
     }
 
     /// Each patient's nearest by the run's rule. Empty where the metric is, by which all patients are equally near, and where

@@ -3,8 +3,8 @@
 use super::settings::{CardSettings, Place};
 use crate::exchange::Course;
 use crate::method::room::{MethodModel, Placing};
-use ndarray::{Array2, Axis};
-use similarity::numeric::linear_algebra::Cholesky;
+use ndarray::{Array1, Array2};
+use similarity::numeric::portable::{Factor, dot};
 
 /// The card of a study.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -146,11 +146,8 @@ fn between_shares(one: &[f64], other: &[f64]) -> Option<f64> {
     let mean = Array2::from_shape_fn((size, size), |(row, column)| {
         (covariance(one, row, column) + covariance(other, row, column)) / 2.0
     });
-    let apart = Array2::from_shape_fn((size, 1), |(row, _)| one[row] - other[row]);
-    let solved = Cholesky::factor(&mean).ok()?.solve(&apart);
-    let squared = apart
-        .index_axis(Axis(1), 0)
-        .dot(&solved.index_axis(Axis(1), 0));
+    let apart = Array1::from_shape_fn(size, |row| one[row] - other[row]);
+    let squared = dot(&apart, &Factor::of(&mean)?.solve(&apart));
     (squared >= 0.0).then(|| squared.sqrt())
 }
 

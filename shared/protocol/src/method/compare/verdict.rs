@@ -68,7 +68,7 @@ impl Figure {
         let digits = match self {
             Self::Area | Self::Brier | Self::Concordance => 3,
             Self::SquaredError if value == 0.0 => 0,
-            Self::SquaredError => 2 - value.abs().log10().floor().clamp(-6.0, 2.0) as i32,
+            Self::SquaredError => 2 - libm::log10(value.abs()).floor().clamp(-6.0, 2.0) as i32,
         };
         format!("{value:+.*}", digits.max(0) as usize)
     }

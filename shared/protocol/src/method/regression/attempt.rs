@@ -309,7 +309,7 @@ impl First {
             Family::Logistic => {
                 let positive = sums.events as f64;
                 let of_class = |count: f64| match count > 0.0 {
-                    true => count * (count / patients).ln(),
+                    true => count * libm::log(count / patients),
                     false => 0.0,
                 };
                 of_class(positive) + of_class(patients - positive)

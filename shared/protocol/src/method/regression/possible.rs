@@ -10,8 +10,9 @@ use crate::limits::SITES_MAX;
 use ndarray::{Array1, Array2};
 use privacy::Steepness;
 use similarity::learn::regression::Model;
-use similarity::learn::regression::newton::{Known, is_positive_definite};
+use similarity::learn::regression::newton::Known;
 use similarity::learn::unpsl::SecondMoments;
+use similarity::numeric::portable::{dot, is_positive_definite};
 use similarity::numeric::precision::Precision;
 
 /// What sums over some or all of the patients are held to.
@@ -141,8 +142,8 @@ impl Possible<'_> {
         let far: f64 = moved.iter().map(|step| step.abs()).sum();
         let slack = self.rounded() * (2.0 + far) + ROUNDING * size.max(1.0);
         let rise = found.log_likelihood - known.log_likelihood;
-        let is_concave = rise <= known.gradient.dot(&moved) + slack
-            && rise >= found.gradient.dot(&moved) - slack;
+        let is_concave = rise <= dot(&known.gradient, &moved) + slack
+            && rise >= dot(&found.gradient, &moved) - slack;
         match is_concave {
             true => Ok(()),
             false => Err(fault(

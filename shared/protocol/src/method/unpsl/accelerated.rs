@@ -17,7 +17,7 @@ use crate::stage::preparing::Prepared;
 use ndarray::{Array2, s};
 use similarity::learn::unpsl::accelerated::{Knowledge, Search, SearchSettings, Step};
 use similarity::learn::unpsl::{Form, SiteDerivatives};
-use similarity::numeric::linear_algebra::norm;
+use similarity::numeric::portable::norm;
 use similarity::numeric::prox::shrink_rows;
 use std::sync::Arc;
 

@@ -10,6 +10,7 @@ use ndarray::{Array2, ArrayView1, ArrayView2, s};
 use similarity::learn::unpsl::{
     CorrelationScope, Form, JUDGED_STEPS, Loss, PairWeights, Settings, SiteWeights,
 };
+use similarity::numeric::portable::dot;
 
 /// How much more all sites may weigh where a fold is held out: each takes similar and dissimilar pairs of the others to be left in as
 /// its own are, so that all similar ones weigh no more than all pairs, nor do all dissimilar ones.
@@ -225,7 +226,7 @@ impl<'p> Most<'p> {
             .metric
             .rows()
             .into_iter()
-            .map(|row| row.dot(&row).sqrt())
+            .map(|row| dot(&row, &row).sqrt())
             .sum();
         let most = self.weight * flat
             + self.half() * self.reach * squares

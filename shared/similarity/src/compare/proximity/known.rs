@@ -169,7 +169,7 @@ impl<'t> Known<'t> {
 
 /// What a pair counts in a tree whose terminal nodes are so many edges apart.
 fn decayed(omega: f64, edges: u32) -> f64 {
-    (-omega * f64::from(edges)).exp()
+    libm::exp(-omega * f64::from(edges))
 }
 
 /// The mean over a row's trees of what everybody in its terminal node counts, by how many they are.

@@ -20,7 +20,7 @@ use crate::compare::proximity::kernel::proximity_with;
 use crate::learn::forest::trees::terminal::Buckets;
 use crate::learn::forest::trees::tree::{Node, SplitRule};
 use crate::learn::forest::{FeatureKind, FeatureSchema, Forest, TerminalNodes, Tree};
-use crate::numeric::linear_algebra::inner;
+use crate::numeric::portable::{dot, inner};
 use crate::numeric::seed::Seed;
 
 /// Numbers of a place at most.
@@ -138,7 +138,7 @@ fn orthonormalise(rows: &mut Array2<f64>, images: &mut Array2<f64>) {
 fn inner_of(one: ArrayView1<'_, f64>, other: ArrayView1<'_, f64>) -> f64 {
     match (one.as_slice(), other.as_slice()) {
         (Some(one), Some(other)) => inner(one, other),
-        _ => one.dot(&other),
+        _ => dot(&one, &other),
     }
 }
 

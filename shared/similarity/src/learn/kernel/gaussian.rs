@@ -57,7 +57,7 @@ impl Gaussian {
         let scale = centred.dot(&weights) / n;
         let determinant = factor.log_determinant();
         let log_likelihood =
-            -0.5 * (n + n * scale.ln() + determinant + n * std::f64::consts::TAU.ln());
+            -0.5 * (n + n * libm::log(scale) + determinant + n * libm::log(std::f64::consts::TAU));
         Ok(Self {
             factor,
             weights,

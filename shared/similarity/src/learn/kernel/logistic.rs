@@ -113,9 +113,9 @@ impl Logistic {
 /// log(1 + exp(-margin)) without overflow.
 pub(super) fn loss((score, own): (&f64, &bool)) -> f64 {
     let margin = if *own { *score } else { -score };
-    (-margin).max(0.0) + (-margin.abs()).exp().ln_1p()
+    (-margin).max(0.0) + libm::log1p(libm::exp(-margin.abs()))
 }
 
 pub(super) fn chance(score: f64) -> f64 {
-    1.0 / (1.0 + (-score).exp())
+    1.0 / (1.0 + libm::exp(-score))
 }

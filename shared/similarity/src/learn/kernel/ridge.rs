@@ -101,7 +101,7 @@ impl Ridge {
             Mode::LeaveOneOut => {
                 let mean = largest.max(f64::MIN_POSITIVE) / y.len() as f64;
                 let grid = (POWERS.0 * STEPS..=POWERS.1 * STEPS)
-                    .map(|step| mean * 10.0_f64.powf(f64::from(step) / f64::from(STEPS)));
+                    .map(|step| mean * libm::exp10(f64::from(step) / f64::from(STEPS)));
                 let mut best: Option<(f64, Self)> = None;
                 for lambda in grid.filter(|lambda| least + lambda > floor) {
                     let found = fit(lambda);

@@ -14,6 +14,7 @@
 use ndarray::{Array1, Array2, s};
 
 use crate::learn::regression::exponential::{Cells, HazardStep};
+use crate::numeric::portable::{dot, image};
 
 /// The normal number that 97.5 % are below.
 const NORMAL: f64 = 1.959_963_984_540_054;
@@ -135,14 +136,14 @@ impl CommonHazard {
         gradient.resize(leading, 0.0);
         gradient.extend(&of.columns);
         let gradient = Array1::from(gradient);
-        let with = self.covariance.dot(&gradient);
+        let with = image(&self.covariance, &gradient);
         let bound = |end: usize| -> f64 {
             let parts = cells.iter().map(|cell| cell.added * cell.bounds[end]);
-            parts.sum::<f64>() * of.predictor.exp()
+            parts.sum::<f64>() * libm::exp(of.predictor)
         };
         let found = Sureness {
             bounds: [bound(0), bound(1)],
-            variance: gradient.dot(&with),
+            variance: dot(&gradient, &with),
             with: with.slice(s![leading..]).to_vec(),
         };
         let numbers = found
@@ -173,7 +174,10 @@ impl Sureness {
     fn of_another(&self, shift: f64, variance: f64) -> [f64; 2] {
         let half = NORMAL * variance.max(0.0).sqrt();
         let [low, high] = self.bounds;
-        [low * (shift - half).exp(), high * (shift + half).exp()]
+        [
+            low * libm::exp(shift - half),
+            high * libm::exp(shift + half),
+        ]
     }
 }
 
@@ -203,8 +207,8 @@ impl CommonBaseline {
         }
         let own = columns.iter().zip(&self.references);
         let away: Array1<f64> = own.map(|(own, reference)| own - reference).collect();
-        let shift = away.dot(&Array1::from(self.coefficients.clone()));
-        let apart = away.dot(&self.covariance.dot(&away));
+        let shift = dot(&away, &Array1::from(self.coefficients.clone()));
+        let apart = dot(&away, &image(&self.covariance, &away));
         let of_step = |step: usize| {
             let known = &self.sureness[step];
             let with: f64 = away
@@ -234,7 +238,7 @@ fn risk(
     let reached = steps.iter().position(|step| time <= step.until)?;
     let of_step = |step: &HazardStep| step.hazard * (step.until.min(time) - step.from).max(0.0);
     let cumulative: f64 = steps.iter().map(of_step).sum();
-    let by = |hazard: f64| -(-hazard).exp_m1();
+    let by = |hazard: f64| -libm::expm1(-hazard);
     let high = ends(reached);
     let low = match (time < steps[reached].until, reached.checked_sub(1)) {
         (false, _) => high,
@@ -242,7 +246,7 @@ fn risk(
         (true, None) => Some([0.0, 0.0]),
     };
     Some(Risk {
-        value: by(cumulative * predictor.exp()),
+        value: by(cumulative * libm::exp(predictor)),
         interval: low.zip(high).map(|(low, high)| [by(low[0]), by(high[1])]),
     })
 }

@@ -13,6 +13,8 @@
 //! A fit of several hospitals is stratified: each has risk sets of its own, and adds one log-likelihood, gradient and information
 //! ([`FollowUp::sums`]). No number of a single cell leaves, and no hospital moves the risk sets of another.
 
+#![expect(clippy::disallowed_methods, reason = "one site works it out alone")]
+
 use ndarray::{Array1, Array2, ArrayView2, s};
 
 use crate::learn::regression::sums::{Sums, by_blocks};
@@ -247,7 +249,7 @@ impl FollowUp {
                 } else {
                     0.0
                 };
-                eta[patient].exp() * (so_far[cell] - own)
+                libm::exp(eta[patient]) * (so_far[cell] - own)
             }
         };
         let width = design.ncols();
@@ -292,7 +294,7 @@ impl RiskSets {
             if cell == NEVER {
                 continue;
             }
-            let (cell, weight) = (cell as usize, eta[patient].exp());
+            let (cell, weight) = (cell as usize, libm::exp(eta[patient]));
             let add = |sums: &mut Array2<f64>| {
                 let mut sums = sums.row_mut(cell);
                 sums[0] += weight;

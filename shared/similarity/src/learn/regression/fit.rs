@@ -10,7 +10,7 @@ use crate::learn::regression::newton::{Ending, Maximum, penalised};
 use crate::learn::regression::sums::{Aliased, Scaling};
 use crate::learn::regression::terms::{TermKind, Terms, TermsError};
 use crate::numeric::chi_squared::above;
-use crate::numeric::linear_algebra::Cholesky;
+use crate::numeric::portable::{Factor, dot, image, product};
 
 /// What the outcome is regressed by: it follows from its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,7 +146,7 @@ impl Fit {
         let names = terms.names();
         let ones = model.leading();
         let back = scaling.back(ones);
-        let told = back.dot(&maximum.at);
+        let told = image(&back, &maximum.at);
         let patients = maximum.patients as f64;
         let (variance, log_likelihood) = match model {
             Model::Linear => {
@@ -161,9 +161,9 @@ impl Fit {
         };
         let size = back.ncols();
         let penalty = scaling.penalty(parts.ridge, model);
-        let inverse = Cholesky::factor(&penalised(&maximum.information, &penalty)).map_or_else(
-            |_| Array2::from_elem((size, size), f64::NAN),
-            |factor| factor.solve(&Array2::eye(size)),
+        let inverse = Factor::of(&penalised(&maximum.information, &penalty)).map_or_else(
+            || Array2::from_elem((size, size), f64::NAN),
+            |factor| factor.solve_all(&Array2::eye(size)),
         );
         let aliased = |one: &Aliased| {
             let by = one.by.iter().map(|column| names[*column].clone());
@@ -178,10 +178,10 @@ impl Fit {
             intercept: if model.has_intercept() { told[0] } else { 0.0 },
             hazards: match model {
                 Model::Linear | Model::Logistic | Model::Cox(_) => Vec::new(),
-                Model::Exponential { .. } => told.slice(s![..ones]).mapv(f64::exp).to_vec(),
+                Model::Exponential { .. } => told.slice(s![..ones]).mapv(libm::exp).to_vec(),
             },
             coefficients: told.slice_move(s![ones..]),
-            covariance: back.dot(&inverse).dot(&back.t()) * variance.unwrap_or(1.0),
+            covariance: product(&product(&back, &inverse), &back.t()) * variance.unwrap_or(1.0),
             residual_deviation: variance.map(f64::sqrt),
             log_likelihood,
             null_log_likelihood: parts.null_log_likelihood,
@@ -203,7 +203,7 @@ impl Fit {
     #[must_use]
     pub fn in_own_units(&self, at: &Array1<f64>) -> Vec<f64> {
         let ones = self.model.leading();
-        let told = self.scaling.back(ones).dot(at);
+        let told = image(&self.scaling.back(ones), at);
         told.slice(s![ones..]).to_vec()
     }
 
@@ -292,9 +292,7 @@ impl Fit {
             .select(Axis(0), &places)
             .select(Axis(1), &places);
         let values = self.coefficients.select(Axis(0), &columns);
-        let factor = Cholesky::factor(&covariance).ok()?;
-        let solved = factor.solve(&values.clone().insert_axis(Axis(1)));
-        let chi_squared = values.dot(&solved.column(0));
+        let chi_squared = dot(&values, &Factor::of(&covariance)?.solve(&values));
         Some((chi_squared, degrees, above(chi_squared, degrees)))
     }
 
@@ -317,7 +315,7 @@ impl Fit {
     /// # Errors
     /// [`TermsError`] where the columns are not those of the fit.
     pub fn linear_predictor(&self, columns: &[Column]) -> Result<Array1<f64>, TermsError> {
-        Ok(self.terms.matrix(columns)?.dot(&self.coefficients) + self.intercept)
+        Ok(image(&self.terms.matrix(columns)?, &self.coefficients) + self.intercept)
     }
 
     /// In words, what is to be known of the fit before it is believed: excluded patients, columns that others already

@@ -10,7 +10,7 @@ use crate::learn::regression::prepare::{Prepared, RegressionError, Settings, Tar
 use crate::learn::regression::sums::Sums;
 use crate::learn::regression::terms::Terms;
 use crate::numeric::chi_squared::above;
-use crate::numeric::linear_algebra::Cholesky;
+use crate::numeric::portable::{Factor, dot, image, product};
 
 /// The hazard of a patient whose linear predictor is 0.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -72,7 +72,7 @@ impl BaselineHazard {
     /// From the cells' shares; `shift` is the linear predictor that the cells take for 0.
     fn of_cells(times: &[f64], hazards: &[f64], shift: f64) -> Self {
         let mut sum = 0.0;
-        let factor = (-shift).exp();
+        let factor = libm::exp(-shift);
         let cumulative = hazards.iter().map(|hazard| {
             sum += hazard;
             sum * factor
@@ -90,7 +90,7 @@ impl BaselineHazard {
         let hazard = known
             .checked_sub(1)
             .map_or(0.0, |last| self.cumulative[last]);
-        (-hazard * linear_predictor.exp()).exp()
+        libm::exp(-hazard * libm::exp(linear_predictor))
     }
 }
 
@@ -114,21 +114,18 @@ pub fn proportionality(
         let place = s![ranges[row].clone(), ranges[column].clone()];
         sums.information.slice(place)
     };
-    let Ok(factor) = Cholesky::factor(&block(0, 0).to_owned()) else {
+    let Some(factor) = Factor::of(&block(0, 0)) else {
         return Vec::new();
     };
     // What is left of score and information on the changing effects once the constant ones are known.
-    let constant = sums.gradient.slice(s![..size]).insert_axis(Axis(1));
-    let known = factor.solve(&constant.to_owned());
-    let gradient = &sums.gradient.slice(s![size..]) - &block(1, 0).dot(&known).column(0);
-    let left = &block(1, 1) - &block(1, 0).dot(&factor.solve(&block(0, 1).to_owned()));
+    let known = factor.solve(&sums.gradient.slice(s![..size]));
+    let gradient = &sums.gradient.slice(s![size..]) - &image(&block(1, 0), &known);
+    let left = &block(1, 1) - &product(&block(1, 0), &factor.solve_all(&block(0, 1)));
     let test = |columns: &[usize]| {
         let columns: Vec<usize> = columns.iter().map(|column| column - leading).collect();
         let score = gradient.select(Axis(0), &columns);
         let matrix = left.select(Axis(0), &columns).select(Axis(1), &columns);
-        let solved = Cholesky::factor(&matrix).ok()?;
-        let solved = solved.solve(&score.clone().insert_axis(Axis(1)));
-        let chi_squared = score.dot(&solved.slice(s![.., 0]));
+        let chi_squared = dot(&score, &Factor::of(&matrix)?.solve(&score));
         Some((chi_squared, columns.len()))
     };
     let told = |term: Option<String>, columns: &[usize]| {
@@ -198,10 +195,10 @@ impl Fit {
         scale.iter_mut().for_each(|g| *g -= middle);
         let sums = follow_up.sums_with_time(&design, &at, *ties, &scale);
         let proportionality = proportionality(&sums, 0, &self.terms, &self.places());
-        let shift = self.coefficients.dot(&self.scaling.means);
+        let shift = dot(&self.coefficients, &self.scaling.means);
         let hazards = follow_up.terms(&design, &at, *ties);
         let baseline = BaselineHazard::of_cells(follow_up.times(), hazards.hazards(), shift);
-        let risks = prepared.design.dot(&at);
+        let risks = image(&prepared.design, &at);
         let cases: Vec<RiskCase> = (0..time.len())
             .map(|row| RiskCase {
                 time: time[row],

@@ -26,7 +26,6 @@
 pub mod absolute;
 pub mod cox;
 pub mod exponential;
-mod factor;
 pub mod fit;
 pub mod glm;
 pub mod hazards;

@@ -2,10 +2,9 @@
 
 use ndarray::{Array1, Array2, Axis};
 
-use crate::learn::regression::factor::{Factor, inner};
-pub use crate::learn::regression::factor::{is_positive_definite, penalised};
 use crate::learn::regression::fit::Model;
 use crate::learn::regression::ridge::chosen;
+use crate::numeric::portable::{Factor, dot};
 use crate::numeric::precision::Precision;
 
 /// Steps at most.
@@ -362,7 +361,7 @@ impl Newton {
             return Some(Ending::Separated(flat(&information)));
         };
         let tolerances = Tolerances::of(self.precision);
-        let gain = inner(&best.gradient, &step);
+        let gain = dot(&best.gradient, &step);
         let farthest = step.iter().fold(0.0_f64, |most, part| most.max(part.abs()));
         if gain < tolerances.flat && farthest > tolerances.moving {
             let moving = (0..step.len()).filter(|column| step[*column].abs() > 0.1 * farthest);
@@ -411,6 +410,15 @@ impl Newton {
     }
 }
 
+/// The information with the penalty on its diagonal.
+#[must_use]
+pub fn penalised(information: &Array2<f64>, penalty: &Array1<f64>) -> Array2<f64> {
+    let mut information = information.clone();
+    let diagonal = information.diag_mut().into_iter().zip(penalty);
+    diagonal.for_each(|(entry, penalty)| *entry += penalty);
+    information
+}
+
 impl Maximum {
     /// Where its quadratic has its maximum if all but the columns at `places` are held at 0: the coefficients of these, from which
     /// to search for the maximum of the log-likelihood without the others. None where there is no such place.
@@ -456,7 +464,7 @@ impl Maximum {
             .collect();
         let gradient = |place: &usize| penalty[*place] * self.at[*place] - curved(*place);
         (
-            self.log_likelihood + inner(&slopes, &away),
+            self.log_likelihood + dot(&slopes, &away),
             places.iter().map(gradient).collect(),
             self.information
                 .select(Axis(0), places)
@@ -472,17 +480,12 @@ impl Maximum {
         let Some(factor) = Factor::of(&penalised(&self.information, penalty)) else {
             return vec![None; groups.len()];
         };
-        let mut inverse = Array2::zeros((size, size));
-        for (column, mut target) in inverse.columns_mut().into_iter().enumerate() {
-            let mut unit = Array1::zeros(size);
-            unit[column] = 1.0;
-            target.assign(&factor.solve(&unit));
-        }
+        let inverse = factor.solve_all(&Array2::eye(size));
         let of_group = |group: &Vec<usize>| {
             let own = inverse.select(Axis(0), group).select(Axis(1), group);
             let values = self.at.select(Axis(0), group);
             let solved = Factor::of(&own)?.solve(&values);
-            (!group.is_empty()).then(|| inner(&values, &solved))
+            (!group.is_empty()).then(|| dot(&values, &solved))
         };
         groups.iter().map(of_group).collect()
     }

@@ -256,7 +256,8 @@ impl Target {
             Self::Glm(Family::Logistic, y) => {
                 let (all, positive) = (y.len() as f64, y.sum());
                 let negative = all - positive;
-                let value = positive * (positive / all).ln() + negative * (negative / all).ln();
+                let value =
+                    positive * libm::log(positive / all) + negative * libm::log(negative / all);
                 (value, positive as u64)
             }
             Self::Cox {

@@ -11,11 +11,11 @@
 //! Of a linear regression, whose variance is unknown too, the first two are (n - q) log(their sum), with q columns that have no
 //! penalty.
 
-use ndarray::{Array1, Array2};
+use ndarray::Array1;
 
-use crate::learn::regression::factor::{Factor, inner, penalised};
 use crate::learn::regression::fit::Model;
-use crate::learn::regression::newton::Known;
+use crate::learn::regression::newton::{Known, penalised};
+use crate::numeric::portable::{Factor, dot, image};
 
 /// Ridges are tried at these powers of 2, times the information that a column has on average, ...
 const POWERS: std::ops::RangeInclusive<i32> = -20..=10;
@@ -105,7 +105,7 @@ struct Quadratic<'q> {
 impl<'q> Quadratic<'q> {
     fn new(model: Model, known: &'q Known<'q>, penalty: &'q Array1<f64>) -> Self {
         Self {
-            pull: &product(known.information, known.at) + &known.gradient,
+            pull: &image(known.information, known.at) + &known.gradient,
             penalised: penalty.iter().filter(|one| **one > 0.0).count() as f64,
             model,
             known,
@@ -127,9 +127,9 @@ impl<'q> Quadratic<'q> {
         };
         let found = factor.solve(&self.pull);
         let away = &found - *at;
-        let curved = product(information, &away);
-        let there = log_likelihood + inner(gradient, &away) - 0.5 * inner(&curved, &away);
-        let twice = inner(&(&penalty * &found), &found) - 2.0 * there;
+        let curved = image(information, &away);
+        let there = log_likelihood + dot(gradient, &away) - 0.5 * dot(&curved, &away);
+        let twice = dot(&(&penalty * &found), &found) - 2.0 * there;
         let misfit = match self.model {
             Model::Linear => {
                 // The first column is of ones: its information is the number of patients.
@@ -147,17 +147,9 @@ impl<'q> Quadratic<'q> {
         let at = Factor::of(&curvature)?.solve(&self.pull);
         let away = &at - self.known.at;
         Some(Choice {
-            away: inner(&product(&curvature, &away), &away),
+            away: dot(&image(&curvature, &away), &away),
             ridge,
             at,
         })
     }
-}
-
-/// A matrix times a vector, in a fixed order.
-fn product(matrix: &Array2<f64>, vector: &Array1<f64>) -> Array1<f64> {
-    let of_row = |row: ndarray::ArrayView1<'_, f64>| -> f64 {
-        row.iter().zip(vector).map(|(a, b)| a * b).sum()
-    };
-    matrix.outer_iter().map(of_row).collect()
 }

@@ -3,6 +3,8 @@
 //! Columns that go together, as those of a spline do, say little of each other but much of their differences. Rounding each by itself would
 //! lose that. So what a site adds is rounded along the principal axes of its own patients, each axis scaled to a variance of 1, and turned back.
 
+#![expect(clippy::disallowed_methods, reason = "one site works it out alone")]
+
 use ndarray::{Array1, Array2, ArrayView2, s};
 
 use crate::learn::regression::sums::Sums;

@@ -5,14 +5,15 @@
 //! sum_j ||T_j||_F^2. A feature that is constant among the patients has no correlation: its row and
 //! column of R are 0.
 
+#![expect(clippy::disallowed_methods, reason = "one site works it out alone")]
+
 mod shifted;
 
 use ndarray::parallel::prelude::*;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut1, Axis, Zip, s};
 
-use crate::numeric::linear_algebra::{
-    add_product, inner_product, product_into, transposed_product,
-};
+use crate::numeric::linear_algebra::{add_product, product_into, transposed_product};
+use crate::numeric::portable::inner_product;
 pub use shifted::ShiftedSolver;
 
 /// The most features for which R o R is held: 134 MB.

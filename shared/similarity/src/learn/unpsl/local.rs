@@ -17,7 +17,8 @@ use super::pooled::objective;
 use super::site::{ObjectiveError, SiteObjective, add_proximity};
 use crate::numeric::admm::{PenaltyRule, PenaltySettings, RelativeResiduals};
 use crate::numeric::lbfgs::{Limits, minimise};
-use crate::numeric::linear_algebra::{LinearAlgebraError, inner_product, norm};
+use crate::numeric::linear_algebra::LinearAlgebraError;
+use crate::numeric::portable::{inner_product, norm};
 use crate::numeric::prox::shrink_rows;
 
 /// The W-update is solved to this share of the last round's residuals: loosely first, tightly later.

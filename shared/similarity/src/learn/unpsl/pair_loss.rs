@@ -8,6 +8,8 @@
 //! Under [`Form::Distance`] the pair (i, j) is judged by t_ij = -(x_i - x_j)' M (x_i - x_j) in the place of
 //! s_ij and by -b in the place of b; with r the sums of G's rows, G - diag(r) stands in the place of G.
 
+#![expect(clippy::disallowed_methods, reason = "one site works it out alone")]
+
 mod blocks;
 mod derivatives;
 mod listed;

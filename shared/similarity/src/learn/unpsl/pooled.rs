@@ -7,7 +7,7 @@
 use ndarray::{Array2, Zip, s};
 
 use super::site::{ObjectiveError, SiteObjective};
-use crate::numeric::linear_algebra::{inner_product, norm};
+use crate::numeric::portable::{inner_product, norm};
 use crate::numeric::prox::{row_norm_sum, shrink_rows};
 
 /// When the search stops.

@@ -16,8 +16,9 @@ use super::settings::{CorrelationScope, Settings, SettingsError, Threshold};
 use super::totals::{Summary, Totals, summarise};
 use crate::numeric::axes::Axes;
 use crate::numeric::lbfgs::{Limits, Status, minimise};
-use crate::numeric::linear_algebra::{LinearAlgebraError, norm};
+use crate::numeric::linear_algebra::LinearAlgebraError;
 use crate::numeric::offsets::Offsets;
+use crate::numeric::portable::norm;
 use crate::numeric::precision::Precision;
 use crate::numeric::seed::Seed;
 
@@ -405,8 +406,7 @@ impl SiteObjective {
             let metric = matrix.slice(s![..self.features, ..]);
             let mut product = Array2::zeros(metric.raw_dim());
             correlation.multiply_into(&metric, &mut product);
-            value +=
-                weight * crate::numeric::linear_algebra::inner_product(&metric, &product.view());
+            value += weight * crate::numeric::portable::inner_product(&metric, &product.view());
             gradient
                 .slice_mut(s![..self.features, ..])
                 .scaled_add(2.0 * weight, &product);

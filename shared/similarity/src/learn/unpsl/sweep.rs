@@ -42,7 +42,11 @@ impl Tally {
 
     /// Sum of softplus(-z).
     pub(super) fn loss(&self) -> f64 {
-        let logarithms: f64 = self.products.iter().map(|product| product.ln()).sum();
+        let logarithms: f64 = self
+            .products
+            .iter()
+            .map(|product| libm::log(*product))
+            .sum();
         self.positive.iter().sum::<f64>() + logarithms + self.logarithms
     }
 
@@ -69,7 +73,7 @@ impl Tally {
             self.logarithms += self
                 .products
                 .iter()
-                .map(|product| product.ln())
+                .map(|product| libm::log(*product))
                 .sum::<f64>();
             self.products = [1.0; LANES];
             self.chunks = 0;

@@ -9,7 +9,7 @@
 use ndarray::Array2;
 use std::collections::VecDeque;
 
-use crate::numeric::linear_algebra::inner_product;
+use crate::numeric::portable::inner_product;
 
 /// The ridge, relative to the sums of squares.
 const RIDGE: f64 = 1e-10;
@@ -63,7 +63,7 @@ impl Anderson {
     /// where the last round is to stay as it is.
     pub(super) fn mixture(&mut self, size: f64) -> Option<(Vec<f64>, Array2<f64>)> {
         let first = *self.first.get_or_insert(size);
-        let allowed = SAFEGUARD * first / f64::from(self.mixtures + 1).powf(1.0 + 1e-6);
+        let allowed = SAFEGUARD * first / libm::pow(f64::from(self.mixtures + 1), 1.0 + 1e-6);
         if self.past.len() < 2 || size > allowed {
             return None;
         }

@@ -2,7 +2,7 @@
 
 use super::penalty::{PenaltyRule, RelativeResiduals};
 use super::{ConsensusError, ConsensusSettings, Residuals, check};
-use crate::numeric::linear_algebra::norm;
+use crate::numeric::portable::norm;
 use crate::numeric::prox::{row_norm_sum, row_norms, shrink_rows};
 use ndarray::{Array2, ArrayView2, s};
 

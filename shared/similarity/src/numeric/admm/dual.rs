@@ -1,6 +1,6 @@
 //! The dual of one site, where it stays at the site.
 
-use crate::numeric::linear_algebra::inner_product;
+use crate::numeric::portable::inner_product;
 use ndarray::Array2;
 use std::collections::VecDeque;
 

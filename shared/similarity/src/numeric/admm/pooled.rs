@@ -5,7 +5,7 @@
 use super::anderson::Anderson;
 use super::broadcast::{Broadcast, Squares};
 use super::{ConsensusError, ConsensusSettings, DualStep, Residuals, UpdateProducts, check_matrix};
-use crate::numeric::linear_algebra::inner_product;
+use crate::numeric::portable::inner_product;
 use ndarray::{Array2, ArrayView2};
 
 /// The consensus W, the sum of the scaled duals, and the penalty.

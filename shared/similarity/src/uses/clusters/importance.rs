@@ -103,7 +103,7 @@ pub fn jensen_shannon(one: &[f64], other: &[f64]) -> f64 {
     let sum = |shares: &[f64]| shares.iter().sum::<f64>();
     let (all_one, all_other) = (sum(one), sum(other));
     let part = |share: f64, middle: f64| match share > 0.0 {
-        true => share * (share / middle).log2(),
+        true => share * libm::log2(share / middle),
         false => 0.0,
     };
     let divergence: f64 = one

@@ -73,14 +73,20 @@ impl TimeScale {
     }
 
     fn scaled(&self, time: &Array1<f64>) -> Array1<f64> {
-        let taken = |time: f64| if self.is_logarithm { time.ln() } else { time };
+        let taken = |time: f64| {
+            if self.is_logarithm {
+                libm::log(time)
+            } else {
+                time
+            }
+        };
         time.mapv(|time| (taken(time) - self.mean) / self.deviation)
     }
 
     fn time(&self, scaled: f64) -> f64 {
         let taken = scaled * self.deviation + self.mean;
         if self.is_logarithm {
-            taken.exp()
+            libm::exp(taken)
         } else {
             taken
         }
@@ -175,7 +181,7 @@ pub(super) fn of_class(
     match (own.iter().any(|own| *own), own.iter().all(|own| *own)) {
         (false, _) => Ok(Logistic {
             weights: Array1::zeros(supports),
-            constant: CHANCE_MIN.ln(),
+            constant: libm::log(CHANCE_MIN),
         }),
         (_, true) => Err(KernelFitError::OneOutcome),
         _ => fit(),
@@ -224,7 +230,13 @@ impl Forecast {
     /// Scores that rise with the hazard, where times are predicted: minus their logarithms, where all are above 0.
     #[must_use]
     pub fn scores(&self, is_logarithm: bool) -> Option<Vec<f64>> {
-        let score = |time: &f64| if is_logarithm { -time.ln() } else { -time };
+        let score = |time: &f64| {
+            if is_logarithm {
+                -libm::log(*time)
+            } else {
+                -time
+            }
+        };
         match self {
             Self::Times(times) => Some(times.iter().map(score).collect()),
             Self::Classes(_) | Self::Numbers(_) => None,
@@ -270,7 +282,9 @@ impl Forecast {
         let own = codes.iter().zip(shares.outer_iter());
         let chances = own.map(|(code, row)| row[*code as usize]);
         let known = chances.filter(|chance| !chance.is_nan());
-        let known: Vec<f64> = known.map(|chance| -chance.max(CHANCE_MIN).ln()).collect();
+        let known: Vec<f64> = known
+            .map(|chance| -libm::log(chance.max(CHANCE_MIN)))
+            .collect();
         (known.iter().sum(), known.len())
     }
 

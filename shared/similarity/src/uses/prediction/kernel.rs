@@ -119,8 +119,8 @@ impl<'c> KernelOf<'c> {
     pub fn shaped(&self, mut raw: Array2<f64>, width: Width) -> Array2<f64> {
         if self.has_width() {
             raw.par_mapv_inplace(|distance| match distance.is_nan() {
-                true => (-width.farthest / width.sigma).exp(),
-                false => (-distance / width.sigma).exp(),
+                true => libm::exp(-width.farthest / width.sigma),
+                false => libm::exp(-distance / width.sigma),
             });
         }
         raw

@@ -154,12 +154,12 @@ impl Risk {
         let squares: f64 = steps.clone().map(|step| step.square).sum();
         let drift: f64 = steps.map(|step| (step.mean - own) * step.hazard).sum();
         let error = (squares + self.variance * drift * drift).sqrt() / hazard;
-        let cumulative = hazard * (self.slope * own).exp();
-        let chance = |factor: f64| -(-cumulative * factor).exp_m1();
+        let cumulative = hazard * libm::exp(self.slope * own);
+        let chance = |factor: f64| -libm::expm1(-cumulative * factor);
         Some(Interval {
             value: chance(1.0),
-            low: chance((-WIDER * NORMAL * error).exp()),
-            high: chance((WIDER * NORMAL * error).exp()),
+            low: chance(libm::exp(-WIDER * NORMAL * error)),
+            high: chance(libm::exp(WIDER * NORMAL * error)),
         })
     }
 }
@@ -175,7 +175,7 @@ impl At {
         };
         for same in patients.chunk_by(|one, other| one.0 == other.0) {
             for (_, _, own) in same {
-                let weight = (slope * own).exp();
+                let weight = libm::exp(slope * own);
                 s0 += weight;
                 s1 += weight * own;
                 s2 += weight * own * own;

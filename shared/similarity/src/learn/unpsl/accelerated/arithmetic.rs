@@ -1,7 +1,7 @@
 //! Small dense products whose bits are the same on every processor: IEEE add, multiply, divide and square root in a
 //! fixed order, no BLAS, nothing fused. All matrices are row-major slices.
 
-use crate::numeric::linear_algebra::inner;
+use crate::numeric::portable::inner;
 
 /// target (rows x columns) <- left (rows x inner) * right (inner x columns).
 pub(super) fn product_into(left: &[f64], right: &[f64], columns: usize, target: &mut [f64]) {

@@ -9,7 +9,7 @@ use ndarray::{Array2, s};
 use super::arithmetic::{gram_into, product_into, row_norms, squared_distance};
 use super::model::Variables;
 use crate::learn::unpsl::site::SiteDerivatives;
-use crate::numeric::linear_algebra::inner;
+use crate::numeric::portable::inner;
 
 /// Points that are kept; of older ones nothing is used.
 const POINTS_MAX: usize = 64;

@@ -15,7 +15,7 @@
 use super::arithmetic::{add_scaled, gram_into, product_into, row_norms, shrink, squared_distance};
 use super::knowledge::{Knowledge, Point, Seen};
 use crate::learn::unpsl::settings::Form;
-use crate::numeric::linear_algebra::inner;
+use crate::numeric::portable::inner;
 
 /// Pairs of points that B is made of, at most.
 const MEMORY: usize = 20;

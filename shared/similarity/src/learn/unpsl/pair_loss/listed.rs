@@ -7,7 +7,7 @@ use rand::seq::index;
 use super::{Pass, Passed, RowSums, curvature};
 use crate::learn::unpsl::labels::{JudgedPairs, Labels, PairCounts};
 use crate::learn::unpsl::sweep::{Tallies, sweep_labelled};
-use crate::numeric::linear_algebra::inner;
+use crate::numeric::portable::inner;
 use crate::numeric::seed::Seed;
 
 /// Patients that one thread handles at a time.

@@ -31,7 +31,7 @@ impl PairLoss {
         let weight = |count: u64, weight: f64| count as f64 * weight;
         let ratio = weight(pairs.dissimilar, self.weights.dissimilar)
             / weight(pairs.similar, self.weights.similar);
-        let mut threshold = self.sign() * ratio.ln();
+        let mut threshold = self.sign() * libm::log(ratio);
         if let Some(sample) = self.sample() {
             threshold = sample.newton(&sample.project(metric), threshold);
         }

@@ -79,7 +79,7 @@ impl AtZero {
         let own = match self.threshold {
             Threshold::Fixed(_) | Threshold::Common(_) => b.map(|b| self.sign * b),
             Threshold::Site => {
-                (similar > 0.0 && dissimilar > 0.0).then(|| (dissimilar / similar).ln())
+                (similar > 0.0 && dissimilar > 0.0).then(|| libm::log(dissimilar / similar))
             }
         };
         // Of a best threshold beyond all bounds the loss is 0.

@@ -4,7 +4,7 @@ use ndarray::{Array2, ArrayView2, s};
 
 use super::{ObjectiveError, SiteObjective};
 use crate::learn::unpsl::settings::Threshold;
-use crate::numeric::linear_algebra::inner_product;
+use crate::numeric::portable::inner_product;
 use crate::numeric::precision::Precision;
 
 /// f_p at one W, and its derivatives. Sums of them over the sites are those of the whole smooth part.
