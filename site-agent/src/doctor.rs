@@ -11,6 +11,7 @@ use protocol::job::Job;
 use protocol::study::Study;
 use report::with_causes;
 use service::doctor::Checkup;
+use similarity::numeric::linear_algebra;
 use std::path::Path;
 use std::time::SystemTime;
 use wire::{Dial, Remedy, certificates, private};
@@ -22,6 +23,7 @@ pub async fn examine(path: &Path) -> Checkup {
         Ok(opened) => opened,
         Err(checkup) => return checkup,
     };
+    checkup.passed("arithmetic", linear_algebra::arithmetic());
     policy(&config, &mut checkup);
     let dial = certificate(&config, &mut checkup);
     match dial {

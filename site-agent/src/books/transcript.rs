@@ -119,10 +119,12 @@ impl Transcript {
     pub fn of_another_version(&self) -> Option<String> {
         let (by, this) = (self.recorded_by.as_deref(), this_one());
         (by != Some(&this)).then(|| {
+            let kernels = by.and_then(|by| by.split_once(" with ")?.1.rsplit(' ').next());
+            let kernels = kernels.map_or(String::new(), |name| format!(", with {KERNELS}={name}"));
             let by = by.map_or("an earlier version".to_owned(), |by| format!("version {by}"));
             format!(
                 "cannot be verified here: {by} took part in the run, this is version {this}, and their answers can differ in the last \
-                 digits; audit it by the version that took part, and with {KERNELS} set to the last word of it"
+                 digits; audit it by the version that took part{kernels}"
             )
         })
     }
