@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the system packages that Kindred needs, where they are absent.
 #   packages.sh build   a C compiler, pkg-config and OpenBLAS
-#   packages.sh test    the same, PostgreSQL, Chromium with its driver, tinyproxy and Python, which the tests start (without the last three they skip theirs)
+#   packages.sh test    the same, PostgreSQL, Chromium with its driver, tinyproxy, nftables and Python, which the tests start (without the last four they skip theirs)
 set -euo pipefail
 
 purpose=${1:-build}
@@ -22,12 +22,15 @@ have_chromium() {
 have_tinyproxy() {
     command -v tinyproxy >/dev/null || ! command -v apt-get >/dev/null
 }
+have_networks() {
+    { command -v ip && PATH=$PATH:/usr/sbin command -v nft; } >/dev/null || ! command -v apt-get >/dev/null
+}
 have_python() {
     python3 -c 'import ensurepip, venv' 2>/dev/null || ! command -v apt-get >/dev/null
 }
 needs() {
     command -v cc >/dev/null && command -v pkg-config >/dev/null && have_openblas || return 0
-    [ "$purpose" != test ] || { have_postgres && have_chromium && have_tinyproxy && have_python; } || return 0
+    [ "$purpose" != test ] || { have_postgres && have_chromium && have_tinyproxy && have_networks && have_python; } || return 0
     return 1
 }
 stop() {
@@ -47,7 +50,7 @@ fi
 
 if command -v apt-get >/dev/null; then
     packages=(build-essential pkg-config libopenblas-dev)
-    [ "$purpose" = test ] && packages+=(postgresql chromium chromium-driver python3-venv tinyproxy-bin)
+    [ "$purpose" = test ] && packages+=(postgresql chromium chromium-driver python3-venv tinyproxy-bin iproute2 nftables)
     if [ "$(id -u)" -ne 0 ] && [ ${#as_root[@]} -eq 0 ]; then
         stop "may not install packages here; ask an administrator for: apt-get install ${packages[*]}"
     fi

@@ -37,6 +37,7 @@ mod networks;
 mod operator_by_keys;
 mod operator_pages;
 mod owners;
+mod packets;
 mod rare_columns;
 mod recovery;
 mod regression;

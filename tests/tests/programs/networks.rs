@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A line that is silent is noticed by then.
-const NOTICED: Duration = Duration::from_secs(12);
+pub(crate) const NOTICED: Duration = Duration::from_secs(12);
 
 /// Four hospitals of an open study, whose lines and the operator's go through a relay.
 fn behind_a_relay() -> (Deployment, Relay) {
