@@ -18,6 +18,7 @@ use std::time::Duration;
 
 #[path = "../../../tests/support/cluster.rs"]
 mod cluster;
+mod rows;
 
 use cluster::Cluster;
 
