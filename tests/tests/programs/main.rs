@@ -46,6 +46,7 @@ mod ridges;
 mod service;
 mod speaking;
 mod stored;
+mod stored_forms;
 mod studies;
 mod sums;
 mod survival_elsewhere;

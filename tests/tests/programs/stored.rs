@@ -22,7 +22,7 @@ const RUN: &str = "run";
 /// that is rounded may fall the other way.
 const TOLERANCE: f64 = 1e-4;
 
-fn archive(release: &str) -> PathBuf {
+pub(crate) fn archive(release: &str) -> PathBuf {
     root().join(format!("tests/reference/stored/{release}.tar.gz"))
 }
 
