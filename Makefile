@@ -1,12 +1,13 @@
 # Each target does all its own set-up on a fresh machine that has Rust (rust-toolchain.toml).
 
-.PHONY: help demo first test build release packages lint bench book picture clean
+.PHONY: help demo first test build release packages chart lint bench book picture clean
 
 CARGO ?= cargo
 OUT ?= kindred-demo
 COORDINATOR = $(or $(CARGO_TARGET_DIR),target)/debug/kindred-coordinator
 # Others compile what these do not need.
 PROGRAMS = --package coordinator --package site-agent
+CHART = $(or $(CARGO_TARGET_DIR),target)/chart
 BOOK = $(or $(CARGO_TARGET_DIR),target)/book
 MDBOOK = 0.5.4
 
@@ -42,6 +43,13 @@ packages: release
 	deploy/packages/build.sh $(or $(CARGO_TARGET_DIR),target)/packages
 	deploy/packages/check.sh $(or $(CARGO_TARGET_DIR),target)/packages
 
+## make chart     the Helm chart: linted, rendered, and checked against the schemas of Kubernetes
+chart: build
+	deploy/setup/packages.sh test
+	[ -e $(CHART)/whole ] || { python3 -m venv --clear $(CHART) && $(CHART)/bin/pip install --quiet \
+	    --only-binary :all: --requirement deploy/helm/requirements.txt && touch $(CHART)/whole; }
+	KINDRED_PROGRAMS=$(dir $(abspath $(COORDINATOR))) $(CHART)/bin/python -B deploy/helm/check.py
+
 ## make lint      formatting, clippy and documentation, warnings denied
 lint:
 	$(CARGO) fmt --all --check
@@ -58,6 +66,7 @@ book: build
 	deploy/setup/packages.sh test
 	mkdir -p $(BOOK)/src
 	git ls-files '*.md' 'book/*' 'deploy/*.toml' 'deploy/*.service' 'deploy/*.sql' 'deploy/compose/*' \
+	    'deploy/helm/*' \
 	    'deploy/python/notebooks/*' 'deploy/python/src/*' 'tests/reference/vignette/*' \
 	    | xargs cp --parents --target-directory=$(BOOK)/src
 	cp book/book.toml $(BOOK)

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 #[path = "../../../tests/support/cluster.rs"]
 mod cluster;
+#[path = "rows_tests.rs"]
 mod rows;
 
 use cluster::Cluster;

@@ -431,3 +431,29 @@ fn the_containers_fit_the_toolchain_the_programs_and_the_samples() {
         "the image would be sent the folder of builds"
     );
 }
+
+#[test]
+fn the_chart_fits_the_image_the_program_and_the_samples() {
+    let chart = text("deploy/helm/Chart.yaml");
+    let version = format!("appVersion: \"{}\"\n", env!("CARGO_PKG_VERSION"));
+    assert!(chart.contains(&version), "wanted {version}");
+    let pods = text("deploy/helm/templates/coordinators.yaml");
+    let dockerfile = text("deploy/compose/Dockerfile");
+    let user = dockerfile.split("USER ").nth(1).expect("a user");
+    let (user, _) = user.split_once(':').expect("a user and a group");
+    for key in ["runAsUser", "runAsGroup", "fsGroup"] {
+        assert!(pods.contains(&format!("{key}: {user}\n")), "{key}: {user}");
+    }
+    let line = pods
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("command: [kindred-"));
+    let line = line.expect("a command").trim_end_matches(']');
+    let line = format!("kindred-{}", line.replace(", ", " "));
+    assert!(
+        command(&line).is_some_and(|parsed| parsed.is_ok()),
+        "{line}"
+    );
+    let listen = site("site.toml").coordinator.port();
+    let wanted = format!("containerPort: {listen}");
+    assert!(pods.contains(&wanted), "{wanted}");
+}
