@@ -1,7 +1,7 @@
 //! Promise: packets that are lost on the way change no bit of a run: TCP sends them again, and a line that lets nothing pass is
 //! noticed at both of its ends and made anew.
 
-use crate::hindered::{METRIC, SEED, in_rounds, metric, opened};
+use crate::hindered::{METRIC, SEED, metric, opened};
 use crate::networks::NOTICED;
 use kindred_tests::deployment::{Deployment, SITES, issue};
 use kindred_tests::programs::ran;
@@ -11,6 +11,8 @@ use std::time::Instant;
 
 /// Set where a test runs in a network of its own.
 const APART: &str = "KINDRED_TEST_APART";
+/// The same job once more.
+const AGAIN: [&str; 4] = [SEED[0], SEED[1], "--token", "again"];
 /// How root gets one, and how others do.
 const WAYS: [&[&str]; 2] = [&["--net"], &["--net", "--map-root-user"]];
 /// Agents dial this, and lose packets. The operator dials 127.0.0.1, and loses none.
@@ -120,8 +122,7 @@ fn a_run_that_loses_a_fifth_of_its_packets_each_way_ends_with_the_same_bits() {
             let wanted = metric(&deployment, &deployment.submit(&job, &SEED));
             let began = Instant::now();
             lose(FIFTH);
-            let again = [&SEED[..], &["--token", "again"]].concat();
-            let run = deployment.submit(&job, &again);
+            let run = deployment.submit(&job, &AGAIN);
             assert!(metric(&deployment, &run) == wanted, "other bits");
             let (lost, seconds) = (lose_none(), began.elapsed().as_secs_f64());
             println!("{seconds:.1} s; packets of agents and to agents lost: {lost:?}");
@@ -136,8 +137,10 @@ fn a_line_on_which_all_packets_are_lost_for_a_while_is_noticed_and_made_anew() {
         "packets::a_line_on_which_all_packets_are_lost_for_a_while_is_noticed_and_made_anew",
         || {
             let mut deployment = far_away();
-            let (wanted, run) = in_rounds(&deployment);
+            let wanted = metric(&deployment, &deployment.submit(METRIC, &SEED));
+            let run = deployment.submit(METRIC, &AGAIN);
             let mut watch = deployment.watch(&run);
+            watch.until_round(3);
             lose(ALL);
             let silent = Instant::now();
             let stands = watch.within(NOTICED, "the silence is noticed", |run| {
