@@ -32,7 +32,7 @@ use protocol::time::Timestamp;
 use queue::Queue;
 pub use seen::Seen;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use studies::Studies;
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -49,6 +49,8 @@ const TICK_MAX: Duration = Duration::from_secs(1);
 
 /// The store, which one thread at a time writes or reads.
 type SharedStore = Arc<Mutex<Store>>;
+/// Exchanges that closed in a run and are on their way to sites that missed them.
+type Resent = Arc<Mutex<BTreeMap<(RunId, u32), Weak<Closed>>>>;
 
 /// Who comes to a driver.
 pub struct Arrivals {
@@ -88,6 +90,7 @@ struct Driver {
     heard: mpsc::Sender<Heard>,
     queue: Queue,
     active: Option<Course>,
+    resent: Resent,
     /// Runs that are queued or under way.
     shown: BTreeMap<RunId, Shown>,
     calls: Arc<Semaphore>,
@@ -261,20 +264,29 @@ impl Driver {
         Ok(())
     }
 
-    /// Sends a site what closed in the active run, each exchange read from the store when the site is ready for it.
+    /// Sends a site what closed in the active run, each exchange read from the store when the site is ready for it: once for all sites
+    /// that it is on its way to.
     fn resend_closed(&self, site: &SiteName, until: u32) {
         let (Some(course), Some(connected)) = (&self.active, self.sites.get(site)) else {
             return;
         };
         let (run, store) = (course.run().clone(), Arc::clone(&self.store));
+        let resent = Arc::clone(&self.resent);
         let closed = (0..=until).map_while(move |exchange| {
+            let mut resent = resent.lock().unwrap_or_else(PoisonError::into_inner);
+            let place = (run.clone(), exchange);
+            if let Some(known) = resent.get(&place).and_then(Weak::upgrade) {
+                return Some(known);
+            }
             let record = locked(&store).record(&run, exchange);
             let record = record.unwrap_or_else(|error| {
                 tracing::error!(%run, exchange, %error, "what closed cannot be read");
                 None
             });
-            let run = run.clone();
-            record.map(|record| Arc::new(Closed::new(run, record)))
+            let closed = Arc::new(Closed::new(run.clone(), record?));
+            resent.retain(|_, one| one.strong_count() > 0);
+            resent.insert(place, Arc::downgrade(&closed));
+            Some(closed)
         });
         if let Err(error) = connected.sender.send_closed(closed) {
             tracing::warn!(%site, %error, "a message was not sent");

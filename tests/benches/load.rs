@@ -1,4 +1,4 @@
-//! What many hospitals cost a coordinator: `cargo bench -p kindred-tests --bench load -- 25 50 100`. `KINDRED_LOAD_ROUNDS=10` takes
+//! What many hospitals cost a coordinator: `cargo bench -p kindred-tests --bench load -- 25 200`. `KINDRED_LOAD_ROUNDS=10` takes
 //! fewer rounds. It starts the program that `cargo build --release` makes. The hospitals' agents are tasks of this process, and speak to it over its port: each has
 //! its own certificate, keys, policy, books and patients.
 
@@ -22,7 +22,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::runtime::Runtime;
 
 /// Hospitals, where the command line does not say.
-const HOSPITALS: [usize; 3] = [25, 50, 100];
+const HOSPITALS: [usize; 4] = [25, 50, 100, 200];
 const STUDY: &str = "load";
 const PATIENTS: usize = 60;
 const FEATURES: usize = 100;

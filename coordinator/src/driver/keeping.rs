@@ -1,7 +1,7 @@
 //! What a driver keeps, for how long, and how it notes what operators do.
 
 use super::calls::{self, busy};
-use super::{CALLS_AT_ONCE_MAX, Driver, Heard, Queue, Seen, Studies, locked};
+use super::{CALLS_AT_ONCE_MAX, Driver, Heard, Queue, Resent, Seen, Studies, locked};
 use crate::audit::{Act, Audit, By, Entry};
 use crate::clock::Clock;
 use crate::journals::Journals;
@@ -74,6 +74,7 @@ impl Driver {
             heard,
             queue: Queue::default(),
             active: None,
+            resent: Resent::default(),
             shown: BTreeMap::new(),
             calls: Arc::new(Semaphore::new(CALLS_AT_ONCE_MAX)),
             done,
