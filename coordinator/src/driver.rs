@@ -110,7 +110,7 @@ struct Shown {
     sites: Vec<SiteName>,
     progress: watch::Sender<Progress>,
     rounds: Rounds,
-    /// For whom it waits, as its sites were last sent it.
+    /// Which sites it waits for, as the others were last sent it.
     waiting: Option<Waiting>,
 }
 

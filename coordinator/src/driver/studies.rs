@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use wire::Reply;
 
-/// Sites are sent for whom a run waits not more often.
+/// Sites are not sent more often which others a run waits for.
 const WAITS_EVERY: Duration = Duration::from_secs(1);
 
 /// All studies, by name.
@@ -257,7 +257,7 @@ impl Driver {
         own.filter_map(waiting).collect()
     }
 
-    /// Tells the sites of runs who are here for whom these wait, where that is news. Many sites that come at once are one message.
+    /// Tells the sites that are here which others their runs wait for, where that is news. Many sites that come at once are one message.
     pub(super) fn send_waits(&mut self) {
         let now = self.clock.now();
         let (is_due, sent) = self.waits;

@@ -3,7 +3,7 @@
 use ndarray::{Array1, Array2, Axis};
 
 use crate::learn::regression::fit::Model;
-use crate::learn::regression::ridge::chosen;
+use crate::learn::regression::ridge::{chosen, penalised};
 use crate::numeric::portable::{Factor, dot};
 use crate::numeric::precision::Precision;
 
@@ -408,15 +408,6 @@ impl Newton {
             },
         }
     }
-}
-
-/// The information with the penalty on its diagonal.
-#[must_use]
-pub fn penalised(information: &Array2<f64>, penalty: &Array1<f64>) -> Array2<f64> {
-    let mut information = information.clone();
-    let diagonal = information.diag_mut().into_iter().zip(penalty);
-    diagonal.for_each(|(entry, penalty)| *entry += penalty);
-    information
 }
 
 impl Maximum {

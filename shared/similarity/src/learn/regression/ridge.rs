@@ -11,10 +11,10 @@
 //! Of a linear regression, whose variance is unknown too, the first two are (n - q) log(their sum), with q columns that have no
 //! penalty.
 
-use ndarray::Array1;
+use ndarray::{Array1, Array2};
 
 use crate::learn::regression::fit::Model;
-use crate::learn::regression::newton::{Known, penalised};
+use crate::learn::regression::newton::Known;
 use crate::numeric::portable::{Factor, dot, image};
 
 /// Ridges are tried at these powers of 2, times the information that a column has on average, ...
@@ -88,6 +88,15 @@ pub fn chosen(model: Model, known: &Known<'_>, penalty: &Array1<f64>) -> Option<
         }
     }
     quadratic.at(at((low + high) / 2.0))
+}
+
+/// The information with the penalty on its diagonal.
+#[must_use]
+pub fn penalised(information: &Array2<f64>, penalty: &Array1<f64>) -> Array2<f64> {
+    let mut information = information.clone();
+    let diagonal = information.diag_mut().into_iter().zip(penalty);
+    diagonal.for_each(|(entry, penalty)| *entry += penalty);
+    information
 }
 
 /// A log-likelihood near coefficients at which it was evaluated.
