@@ -1,6 +1,6 @@
 //! Sites that come, speak and go.
 
-use super::{Connected, Driver};
+use super::{Connected, Course, Driver};
 use protocol::failure::{Code, Failure};
 use protocol::message::{Answer, Reply, ToCoordinator};
 use protocol::name::SiteName;
@@ -111,7 +111,10 @@ impl Driver {
                 self.hear_approval(site, approved);
             }
             Said::Nothing(fault) if current => {
-                if let Some(fault) = fault {
+                let is_of_run = |course: &Course| course.job().sites.contains(&site);
+                if let Some(fault) = fault
+                    && self.active.as_ref().is_some_and(is_of_run)
+                {
                     self.feed(Event::Noted(format!("{site} was cut off: {fault}")));
                 }
                 if let Some(gone) = self.sites.remove(&site) {
