@@ -22,7 +22,6 @@ use attendance::Heard;
 use course::{Course, Stepped};
 pub use keeping::Keeping;
 pub use looks::{ClosedRound, Look, OwnStudy, Presence, Rounds, Sight};
-
 use protocol::message::{Closed, Waiting};
 use protocol::name::{OperatorName, RunId, SiteName};
 use protocol::progress::{Ending, Progress};
@@ -97,8 +96,10 @@ struct Driver {
     done: mpsc::Sender<calls::Done>,
     journals: Journals,
     studies: Studies,
-    /// Whether some run may wait for others than its sites were sent, and when they last were.
-    waits: (bool, Option<Timestamp>),
+    /// Whether some run may wait for other sites than its sites were sent.
+    waits_are_due: bool,
+    /// When they last were.
+    waits_sent: Option<Timestamp>,
     seen: Seen,
 }
 
@@ -317,7 +318,7 @@ impl Driver {
             *known = progress;
             news
         });
-        self.waits.0 |= is_news;
+        self.waits_are_due |= is_news;
     }
 
     /// Shows the end of a run, which from now on is read from the store.

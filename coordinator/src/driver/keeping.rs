@@ -79,7 +79,8 @@ impl Driver {
             calls: Arc::new(Semaphore::new(CALLS_AT_ONCE_MAX)),
             done,
             journals,
-            waits: (false, None),
+            waits_are_due: false,
+            waits_sent: None,
             studies,
             seen,
         };

@@ -260,11 +260,11 @@ impl Driver {
     /// Tells the sites that are here which others their runs wait for, where that is news. Many sites that come at once are one message.
     pub(super) fn send_waits(&mut self) {
         let now = self.clock.now();
-        let (is_due, sent) = self.waits;
-        if !is_due || sent.is_some_and(|sent| now.since(sent) < WAITS_EVERY) {
+        let is_soon = |sent: Timestamp| now.since(sent) < WAITS_EVERY;
+        if !self.waits_are_due || self.waits_sent.is_some_and(is_soon) {
             return;
         }
-        self.waits = (false, Some(now));
+        (self.waits_are_due, self.waits_sent) = (false, Some(now));
         let sites = &self.sites;
         let mut news = Vec::new();
         for shown in self.shown.values_mut() {

@@ -10,7 +10,7 @@ use ndarray::{Array2, ArrayView1, ArrayView2, s};
 use similarity::learn::unpsl::{
     CorrelationScope, Form, JUDGED_STEPS, Loss, PairWeights, Settings, SiteWeights,
 };
-use similarity::numeric::portable::dot;
+use similarity::numeric::prox::row_norm_sum;
 
 /// How much more all sites may weigh where a fold is held out: each takes similar and dissimilar pairs of the others to be left in as
 /// its own are, so that all similar ones weigh no more than all pairs, nor do all dissimilar ones.
@@ -222,12 +222,7 @@ impl<'p> Most<'p> {
         )?;
         let flat = libm::log1p(libm::exp(self.threshold.unwrap_or(0.0).abs()));
         let squares: f64 = self.projected.iter().map(|length| length * length).sum();
-        let lengths: f64 = self
-            .metric
-            .rows()
-            .into_iter()
-            .map(|row| dot(&row, &row).sqrt())
-            .sum();
+        let lengths = row_norm_sum(&self.metric);
         let most = self.weight * flat
             + self.half() * self.reach * squares
             + self.correlation * lengths * lengths;

@@ -20,7 +20,7 @@ use crate::compare::proximity::kernel::proximity_with;
 use crate::learn::forest::trees::terminal::Buckets;
 use crate::learn::forest::trees::tree::{Node, SplitRule};
 use crate::learn::forest::{FeatureKind, FeatureSchema, Forest, TerminalNodes, Tree};
-use crate::numeric::portable::{dot, inner};
+use crate::numeric::portable::dot;
 use crate::numeric::seed::Seed;
 
 /// Numbers of a place at most.
@@ -105,7 +105,7 @@ fn apply(left: &Array2<f64>, turn: &Array2<f64>) -> Array2<f64> {
     let mut product = Array2::zeros((turn.nrows(), left.nrows()));
     let of_row = |(mut row, direction): (ndarray::ArrayViewMut1<'_, f64>, ArrayView1<'_, f64>)| {
         for (entry, of_left) in row.iter_mut().zip(left.outer_iter()) {
-            *entry = inner_of(of_left, direction);
+            *entry = dot(&of_left, &direction);
         }
     };
     let rows: Vec<_> = product.outer_iter_mut().zip(turn.outer_iter()).collect();
@@ -116,29 +116,22 @@ fn apply(left: &Array2<f64>, turn: &Array2<f64>) -> Array2<f64> {
 /// Gram and Schmidt's way, twice, in the inner product u' K v of the kernel K; `images` are the rows of `rows` times K, and go with them.
 fn orthonormalise(rows: &mut Array2<f64>, images: &mut Array2<f64>) {
     for place in 0..rows.nrows() {
-        let square = inner_of(rows.row(place), images.row(place));
+        let square = dot(&rows.row(place), &images.row(place));
         for before in (0..place).chain(0..place) {
-            let shared = inner_of(images.row(before), rows.row(place));
+            let shared = dot(&images.row(before), &rows.row(place));
             for all in [&mut *rows, &mut *images] {
                 let (known, mut own) =
                     all.multi_slice_mut((ndarray::s![before, ..], ndarray::s![place, ..]));
                 own.scaled_add(-shared, &known);
             }
         }
-        let left = inner_of(rows.row(place), images.row(place));
+        let left = dot(&rows.row(place), &images.row(place));
         let scale = match left > FLAT * square {
             true => 1.0 / left.sqrt(),
             false => 0.0,
         };
         rows.row_mut(place).mapv_inplace(|entry| entry * scale);
         images.row_mut(place).mapv_inplace(|entry| entry * scale);
-    }
-}
-
-fn inner_of(one: ArrayView1<'_, f64>, other: ArrayView1<'_, f64>) -> f64 {
-    match (one.as_slice(), other.as_slice()) {
-        (Some(one), Some(other)) => inner(one, other),
-        _ => dot(&one, &other),
     }
 }
 

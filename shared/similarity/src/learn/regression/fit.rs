@@ -147,7 +147,7 @@ impl Fit {
         let names = terms.names();
         let ones = model.leading();
         let back = scaling.back(ones);
-        let told = image(&back, &maximum.at);
+        let own_units = image(&back, &maximum.at);
         let patients = maximum.patients as f64;
         let (variance, log_likelihood) = match model {
             Model::Linear => {
@@ -176,12 +176,16 @@ impl Fit {
             patients: maximum.patients,
             left_out: parts.left_out,
             events: parts.events,
-            intercept: if model.has_intercept() { told[0] } else { 0.0 },
+            intercept: if model.has_intercept() {
+                own_units[0]
+            } else {
+                0.0
+            },
             hazards: match model {
                 Model::Linear | Model::Logistic | Model::Cox(_) => Vec::new(),
-                Model::Exponential { .. } => told.slice(s![..ones]).mapv(libm::exp).to_vec(),
+                Model::Exponential { .. } => own_units.slice(s![..ones]).mapv(libm::exp).to_vec(),
             },
-            coefficients: told.slice_move(s![ones..]),
+            coefficients: own_units.slice_move(s![ones..]),
             covariance: product(&product(&back, &inverse), &back.t()) * variance.unwrap_or(1.0),
             residual_deviation: variance.map(f64::sqrt),
             log_likelihood,
@@ -204,8 +208,8 @@ impl Fit {
     #[must_use]
     pub fn in_own_units(&self, at: &Array1<f64>) -> Vec<f64> {
         let ones = self.model.leading();
-        let told = image(&self.scaling.back(ones), at);
-        told.slice(s![ones..]).to_vec()
+        let own_units = image(&self.scaling.back(ones), at);
+        own_units.slice(s![ones..]).to_vec()
     }
 
     /// Every coefficient with its standard error, interval of confidence `level` (0 to 1) and Wald test: by Student's t
