@@ -6,6 +6,7 @@
 
 use kindred_tests::deployment::{Deployment, issue, tls_of};
 use kindred_tests::draws::Draws;
+use kindred_tests::needs::coordinator_bytes;
 use kindred_tests::programs::{Home, coordinator, until};
 use kindred_tests::results::result;
 use protocol::job::Job;
@@ -33,15 +34,6 @@ const ROUNDS: u32 = 50;
 const IDLE: usize = 2_000;
 /// No wait is longer.
 const PATIENCE: Duration = Duration::from_secs(900);
-
-/// Memory of a coordinator without hospitals.
-const BASE_BYTES: u64 = 20_000_000;
-/// Of one connection: TLS, HTTP/2 and what waits in it, as it was measured.
-const CONNECTION_BYTES: u64 = 1_400_000;
-/// What two hospitals of a study tell each other, by which they cover what they say: a secret of ML-KEM-768, and 32 bytes.
-const SECRET_BYTES: u64 = 1_088 + 32;
-/// Copies of the secrets and of an exchange's answers: what the run has, what is stored, and what is being written or sent.
-const COPIES: u64 = 3;
 
 fn main() {
     let named = std::env::args().filter_map(|one| one.parse().ok());
@@ -149,10 +141,7 @@ impl Load {
         let kinds = found["sites"][0]["messages"].as_array().unwrap().iter();
         let bytes =
             kinds.map(|kind| kind["bytes"].as_u64().unwrap() / kind["count"].as_u64().unwrap());
-        let hospitals = self.hospitals as u64;
-        let answers = hospitals * bytes.max().unwrap();
-        let secrets = hospitals * (hospitals - 1) / 2 * SECRET_BYTES;
-        BASE_BYTES + hospitals * CONNECTION_BYTES + COPIES * (answers + secrets)
+        coordinator_bytes(self.hospitals as u64, bytes.max().unwrap())
     }
 
     /// The same run next to strangers who connect and never say a word: operators are answered, and it ends.

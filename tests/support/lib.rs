@@ -9,6 +9,7 @@ pub mod deployment;
 pub mod draws;
 pub mod exit;
 pub mod federation;
+pub mod needs;
 pub mod processors;
 pub mod programs;
 pub mod relay;

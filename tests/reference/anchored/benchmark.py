@@ -401,4 +401,5 @@ def main():
             json.dump(found, file, indent=1)
 
 
-main()
+if __name__ == "__main__":
+    main()

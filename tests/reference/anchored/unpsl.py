@@ -5,14 +5,12 @@ further coordinate, in medians of the two distances. Usage: unpsl.py DIR SURVIVA
 """
 
 import json
-import pathlib
 import sys
 
 import numpy as np
+from benchmark import *
 from scipy.optimize import minimize
 
-source = (pathlib.Path(__file__).parent / "benchmark.py").read_text().replace("\nmain()\n", "\n")
-exec(compile(source, "benchmark.py", "exec"))
 NAMES = ["Cleveland", "Hungary", "VA", "breast cancer (collinear)", "iris, two species", "PBC, dead within a year (few events)", "synthetic (few events)"]
 ANCHORS = [0.0, 0.25, 0.5, 1.0, 2.0]
 
