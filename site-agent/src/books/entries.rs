@@ -143,7 +143,7 @@ impl Books {
                     && !known.answers.contains_key(&question)
                 {
                     known.told |= answered.tells;
-                    known.so_far.rounds += answered.rounds;
+                    known.so_far.rounds = known.so_far.rounds.saturating_add(answered.rounds);
                     known.so_far.kinds.insert(answered.kind.clone());
                     known.answers.insert(question, answered);
                 }

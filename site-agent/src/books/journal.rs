@@ -197,7 +197,7 @@ pub fn list(folder: &Path, run: Option<&str>) -> Result<Listed, ChainError> {
         }
         let total = listed.totals.entry(entry.kind.clone()).or_default();
         total.entries += 1;
-        total.bytes += entry.bytes;
+        total.bytes = total.bytes.saturating_add(entry.bytes);
         listed.entries.push(Numbered { number, entry });
     })?;
     Ok(listed)
@@ -241,7 +241,7 @@ impl fmt::Display for Listed {
         }
         let add = |all: Total, one: &Total| Total {
             entries: all.entries + one.entries,
-            bytes: all.bytes + one.bytes,
+            bytes: all.bytes.saturating_add(one.bytes),
         };
         let all = self.totals.values().fold(Total::default(), add);
         writeln!(out, "\n{:<12}  {:>8}  {:>12}", "kind", "entries", "bytes")?;
@@ -287,7 +287,7 @@ pub fn by_run(folder: &Path) -> Result<(Vec<OfRun>, Head), ChainError> {
         let one = &mut runs[place];
         one.last = entry.time;
         let total = one.kinds.entry(entry.kind).or_default();
-        *total = (total.0 + 1, total.1 + entry.bytes);
+        *total = (total.0 + 1, total.1.saturating_add(entry.bytes));
     })?;
     runs.reverse();
     Ok((runs, head))
@@ -298,7 +298,9 @@ impl OfRun {
     #[must_use]
     pub fn all(&self) -> (u64, u64) {
         let totals = self.kinds.values();
-        totals.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
+        totals.fold((0, 0), |all, one| {
+            (all.0 + one.0, all.1.saturating_add(one.1))
+        })
     }
 }
 

@@ -5,6 +5,7 @@
 //! is never written over, and adding one party touches no other's.
 
 mod authority;
+mod invitation;
 mod requests;
 mod writing;
 
@@ -201,6 +202,13 @@ pub fn valid_until(path: &Path) -> Result<SystemTime, CertificateError> {
 /// [`CertificateError`].
 pub fn hosts(path: &Path) -> Result<Vec<String>, CertificateError> {
     Ok(Identity::hosts(&certificate(path)?))
+}
+
+/// The party that a signing request, DER, asks for; none where nobody would sign it.
+#[must_use]
+pub fn requested(request: &[u8]) -> Option<Identity> {
+    let read = requests::Request::read(request).ok();
+    read.map(|request| request.identity)
 }
 
 /// Whether the authority in `folder` can sign here.

@@ -1,13 +1,14 @@
 //! Certificates for keys that the authority never sees: invitations, and the requests that answer them.
 
 use super::authority::{self, Authority, certificate};
+use super::invitation::{self, Invitation};
 use super::writing::{File, failed, read, write_folder};
 use super::{
     AUTHORITY, AUTHORITY_FILE, CERTIFICATE_FILE, CertificateError, Role, Validity, identity,
     params, party, writing,
 };
 use crate::connection::dial::Address;
-use crate::enrolment::{Secret, Token, hexadecimal};
+use crate::enrolment::{Secret, Token};
 use crate::identity::Identity;
 use crate::private;
 use protocol::study::CertificateFingerprint;
@@ -17,12 +18,8 @@ use rcgen::{
 };
 use rustls_pki_types::{CertificateDer, CertificateSigningRequestDer};
 use sha2::{Digest, Sha256};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-/// The folder of invitations, each named by the hash of its secret.
-const INVITATIONS: &str = "invitations";
 
 /// What a party receives.
 pub(crate) struct Certified {
@@ -77,16 +74,9 @@ pub(crate) enum RequestError {
 }
 
 /// A request whose own key has signed it.
-struct Request {
-    identity: Identity,
+pub(super) struct Request {
+    pub(super) identity: Identity,
     key: PublicKey,
-}
-
-/// Who was invited, until when.
-struct Invitation {
-    path: PathBuf,
-    identity: Identity,
-    until: SystemTime,
 }
 
 /// A token for a party that has no certificate: good once, until `until`. Of its secret the authority in `folder` keeps a
@@ -108,7 +98,7 @@ pub fn invite(
     let until = until.duration_since(UNIX_EPOCH).unwrap_or_default();
     let until = UNIX_EPOCH + Duration::from_secs(until.as_secs());
     let invitation = Invitation {
-        path: invitation(folder, &secret),
+        path: invitation::place(folder, &secret),
         identity: identity.clone(),
         until,
     };
@@ -132,7 +122,7 @@ pub(crate) fn enrol(
 ) -> Result<Certified, RequestError> {
     let secret = Secret::of_bytes(secret).ok_or(RequestError::Unknown)?;
     let authority = Authority::open(folder)?;
-    let invitation = Invitation::read(invitation(folder, &secret))?;
+    let invitation = Invitation::read(invitation::place(folder, &secret))?;
     let Request { identity, key } = Request::read(request)?;
     if identity != invitation.identity {
         return Err(RequestError::Name {
@@ -251,53 +241,8 @@ fn role(identity: &Identity) -> Role {
     }
 }
 
-fn invitation(folder: &Path, secret: &Secret) -> PathBuf {
-    let invitations = folder.join(AUTHORITY).join(INVITATIONS);
-    invitations.join(hexadecimal(&secret.hash()))
-}
-
-impl Invitation {
-    fn read(path: PathBuf) -> Result<Self, RequestError> {
-        if !path.exists() {
-            return Err(RequestError::Unknown);
-        }
-        let text = read(&path)?;
-        let unreadable = || CertificateError::Unreadable { path: path.clone() };
-        let (uri, until) = text.trim().split_once(' ').ok_or_else(unreadable)?;
-        let identity = Identity::parse(uri).map_err(|_| unreadable())?;
-        let seconds: u64 = until.parse().map_err(|_| unreadable())?;
-        Ok(Self {
-            identity,
-            until: UNIX_EPOCH + Duration::from_secs(seconds),
-            path,
-        })
-    }
-
-    fn write(&self) -> Result<(), CertificateError> {
-        let folder = self.path.parent().unwrap_or(Path::new(""));
-        private::folder(folder).map_err(failed(folder))?;
-        let until = self.until.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let text = format!("{} {}\n", self.identity.uri(), until.as_secs());
-        private::replace(&self.path, text.as_bytes()).map_err(failed(&self.path))
-    }
-
-    /// The mark that its token was used.
-    fn mark(&self) -> PathBuf {
-        self.path.with_extension("used")
-    }
-
-    fn is_used(&self) -> bool {
-        self.mark().exists()
-    }
-
-    fn mark_used(&self) -> Result<(), CertificateError> {
-        let mark = self.mark();
-        fs::write(&mark, "").map_err(failed(&mark))
-    }
-}
-
 impl Request {
-    fn read(der: &[u8]) -> Result<Self, RequestError> {
+    pub(super) fn read(der: &[u8]) -> Result<Self, RequestError> {
         let read =
             CertificateSigningRequestParams::from_der(&CertificateSigningRequestDer::from(der));
         // rcgen judges the signature by the key, and takes the curve from the signature's kind.
@@ -339,8 +284,11 @@ fn is_p256(der: &[u8], key: &PublicKey) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::enrolment::hexadecimal;
     use crate::identity::certificates::{init, new_key, renew, revoke};
     use rcgen::{CertificateParams, PKCS_ECDSA_P384_SHA384};
+    use std::fs;
+    use std::path::PathBuf;
 
     const DAYS: u32 = 5;
 
