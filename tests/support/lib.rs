@@ -12,6 +12,7 @@ pub mod federation;
 pub mod needs;
 pub mod processors;
 pub mod programs;
+pub mod readers;
 pub mod relay;
 pub mod results;
 pub mod samples;

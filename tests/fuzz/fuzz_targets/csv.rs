@@ -2,14 +2,12 @@
 
 #![no_main]
 
+use kindred_tests::readers::folder;
+use kindred_tests::samples::SITE;
 use libfuzzer_sys::fuzz_target;
 use protocol::job::Job;
 use site_agent::config::SiteConfig;
 use site_agent::source::read_cohort;
-
-const SITE: &str = "site = 'north'\ncoordinator = 'localhost:7443'\nfolder = 'results'\n\
-[tls]\nca = 'ca.pem'\ncertificate = 'c.pem'\nkey = 'k.pem'\n\
-[source]\nkind = 'csv'\npath = 'patients.csv'\npatient = 'id'\n";
 
 const JOB: &str = "name = 'fuzz'\nmethod = 'unpsl'\nsites = ['north', 'south']\n\
 [outcome]\ncolumn = 'num'\nkind = 'binary'\npositive = ['1']\n\
@@ -19,8 +17,7 @@ const JOB: &str = "name = 'fuzz'\nmethod = 'unpsl'\nsites = ['north', 'south']\n
 [unpsl]\nrank = 1\n";
 
 fuzz_target!(|bytes: &[u8]| {
-    let folder = std::env::temp_dir().join(format!("kindred-fuzz-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a temporary folder");
+    let folder = folder();
     std::fs::write(folder.join("patients.csv"), bytes).expect("a temporary file");
     let site = SiteConfig::parse(SITE, &folder).expect("a whole configuration");
     let job = Job::parse(JOB).expect("a whole job");

@@ -2,13 +2,12 @@
 
 #![no_main]
 
-use bytes::Bytes;
+use kindred_tests::readers::frames;
 use libfuzzer_sys::fuzz_target;
 use wire::decode_to_site;
 
-fuzz_target!(|frames: Vec<Vec<u8>>| {
-    let frames: Vec<Bytes> = frames.into_iter().map(Bytes::from).collect();
-    if let Err(error) = decode_to_site(&frames) {
+fuzz_target!(|input: &[u8]| {
+    if let Err(error) = decode_to_site(&frames(input)) {
         assert!(!error.to_string().is_empty());
     }
 });

@@ -44,13 +44,13 @@ const FRAGMENTS: [&[u8]; 16] = [
 ];
 
 /// So many inputs, or `KINDRED_FUZZ` times as many.
-fn times(usual: u32) -> u32 {
+pub(crate) fn times(usual: u32) -> u32 {
     let more = std::env::var("KINDRED_FUZZ").ok();
     usual * more.and_then(|more| more.parse().ok()).unwrap_or(1)
 }
 
 /// One to five small changes of `bytes`: a piece put in, taken out, copied or cut off, or bits turned.
-fn changed(bytes: &[u8], random: &mut impl Rng) -> Vec<u8> {
+pub(crate) fn changed(bytes: &[u8], random: &mut impl Rng) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for _ in 0..random.random_range(1..6) {
         let at = random.random_range(0..=bytes.len());
@@ -75,12 +75,12 @@ fn changed(bytes: &[u8], random: &mut impl Rng) -> Vec<u8> {
 }
 
 /// The golden frames of one message, and the message's name.
-struct Golden {
-    name: String,
-    frames: Vec<Bytes>,
+pub(crate) struct Golden {
+    pub(crate) name: String,
+    pub(crate) frames: Vec<Bytes>,
 }
 
-fn golden() -> Vec<Golden> {
+pub(crate) fn golden() -> Vec<Golden> {
     let paths = files("shared/wire/tests/golden", &["hex"]);
     assert!(paths.len() >= 20, "found only {paths:?}");
     paths
@@ -110,7 +110,7 @@ fn frame(line: &str) -> Bytes {
 }
 
 /// The frames as a record: one run of bytes, each frame after its length in groups of seven bits.
-fn record(frames: &[Bytes]) -> Vec<u8> {
+pub(crate) fn record(frames: &[Bytes]) -> Vec<u8> {
     let mut record = Vec::new();
     for frame in frames {
         let mut length = frame.len();
@@ -141,9 +141,9 @@ fn changed_frames(golden: &[Golden], random: &mut impl Rng) -> Vec<Bytes> {
 
 /// How many inputs were read and how many refused.
 #[derive(Debug, Default)]
-struct Counts {
-    read: u32,
-    refused: u32,
+pub(crate) struct Counts {
+    pub(crate) read: u32,
+    pub(crate) refused: u32,
 }
 
 impl Counts {
@@ -183,7 +183,7 @@ impl Counts {
 
     /// Changes that always do the same to an input would show nothing.
     #[track_caller]
-    fn expect_both(&self) {
+    pub(crate) fn expect_both(&self) {
         assert!(self.read > 20 && self.refused > 500, "{self:?}");
     }
 }
@@ -364,7 +364,7 @@ fn no_changed_configuration_stops_its_parser() {
     others.expect_both();
 }
 
-const JOB: &str = "name = 'fuzz'\nmethod = 'unpsl'\nsites = ['north', 'south']\n\
+pub(crate) const JOB: &str = "name = 'fuzz'\nmethod = 'unpsl'\nsites = ['north', 'south']\n\
     [outcome]\ncolumn = 'num'\nkind = 'binary'\npositive = ['1']\n\
     [[features]]\nname = 'weight'\nkind = 'numeric'\n\
     [[features]]\nname = 'sex'\nkind = 'categorical'\nlevels = ['F', 'M']\n\

@@ -6,6 +6,7 @@ mod card;
 mod cluster;
 mod compare;
 mod forest;
+mod fuzz_files;
 mod fuzz_smoke;
 mod neighbours;
 mod redaction;
