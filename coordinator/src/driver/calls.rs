@@ -348,14 +348,15 @@ fn take(submitted: Submitted, store: &SharedStore, audit: &Audit) -> Result<Take
         let text = "the token makes no run id";
         return Ok(refused(Failure::new(Code::Job, text)));
     };
-    let known = locked(store).known(&run, &job, seed)?;
-    if let Some(earlier) = earlier(known, &run) {
+    // Until it is kept no other call is taken: not one with the same token, and none that proposes a study of the same name.
+    let store = locked(store);
+    if let Some(earlier) = earlier(store.known(&run, &job, seed)?, &run) {
         return Ok(earlier);
     }
     if let Err(full) = room {
         return Ok(refused(full));
     }
-    let study = match studies::take(&parsed, &run, &warrant, at, store)? {
+    let study = match studies::take(&parsed, &run, &warrant, at, &store)? {
         Ok(study) => study,
         Err(failure) => return Ok(refused(failure)),
     };
@@ -368,11 +369,6 @@ fn take(submitted: Submitted, store: &SharedStore, audit: &Audit) -> Result<Take
         submitted: at,
         began: None,
     };
-    let store = locked(store);
-    // Another call with the same token may have come first.
-    if let Some(earlier) = earlier(store.known(&run, &job, seed)?, &run) {
-        return Ok(earlier);
-    }
     let act = |did| Entry::new(at, By::from(&operator), did).on_run(run.as_str());
     audit.note(&match (&study, &submission.job.study) {
         (Some(proposed), _) => act(Act::Proposed).on_study(proposed.study.name.as_str()),

@@ -1,8 +1,8 @@
 //! Studies at the coordinator: who has approved them, and what is taken of them.
 
 use super::calls::Done;
-use super::{Driver, SharedStore, Shown, locked};
-use crate::store::{KeptStudy, Reach, StoreError};
+use super::{Driver, Shown, locked};
+use crate::store::{KeptStudy, Reach, Store, StoreError};
 use protocol::failure::{Code, Failure};
 use protocol::job::Job;
 use protocol::limits::CLOSED_STUDIES_MAX;
@@ -334,14 +334,14 @@ pub(super) fn take(
     run: &RunId,
     warrant: &Warrant,
     at: Timestamp,
-    store: &SharedStore,
+    store: &Store,
 ) -> Result<Result<Option<KeptStudy>, Failure>, StoreError> {
     let Some(study) = &job.study else {
         let text = "found a job of no study, wanted one of a study that its hospitals have approved: `study propose` proposes one, \
              and `simulate` makes one of the job";
         return Ok(Err(Failure::new(Code::Study, text)));
     };
-    let known = locked(store).study(&study.name)?;
+    let known = store.study(&study.name)?;
     let judged = judge(job, study, known.as_ref(), warrant, at);
     if let Err(text) = judged {
         return Ok(Err(Failure::new(Code::Study, text)));
@@ -350,7 +350,7 @@ pub(super) fn take(
         return Ok(Ok(None));
     }
     if let Some(known) = known {
-        let ended = locked(store).has_ended(&known.run)?;
+        let ended = store.has_ended(&known.run)?;
         if !ended || known.opening.is_some() {
             let text = format!(
                 "the study {:?} was proposed already, by run {}; `study show` says where it stands",
