@@ -222,9 +222,9 @@ async fn converse(
                 // A stream that is down is noticed by the receiver; the answer is stored.
                 Action::Send(message) => drop(sender.send(message).await),
                 Action::Wait(waiting) => say(&waiting),
-                // What closed is never skipped: the worker takes one after the other.
-                closed @ (Action::Follow(_) | Action::Close(_)) => {
-                    while !desk.orders.push(closed.clone()) {
+                // What closed or was proposed is never skipped: the worker takes one after the other.
+                kept @ (Action::Follow(_) | Action::Close(_) | Action::Propose(_)) => {
+                    while !desk.orders.push(kept.clone()) {
                         tokio::time::sleep(FULL_PAUSE).await;
                     }
                 }

@@ -8,9 +8,20 @@ use wire::Sealed;
 /// What the site's machine wants done.
 pub type Order = Action<Sealed>;
 
-/// Orders that wait for the worker, and as many exchanges that closed. A coordinator asks one exchange at a time, and a site that comes back into a run
-/// at most five.
+/// Orders of a run that wait for the worker, as many exchanges that closed, and as many words on studies. A coordinator asks one exchange
+/// at a time, and a site that comes back into a run at most five.
 pub const ORDERS_MAX: usize = 8;
+
+/// Orders that share places. None takes the place of another kind: whoever proposes studies keeps no question of a run out.
+#[derive(PartialEq, Eq)]
+enum Kind {
+    /// A run begins, asks or is over.
+    OfRun,
+    /// What closed comes before the question that builds on it.
+    Closed,
+    /// What is proposed, and what is over.
+    OfStudies,
+}
 
 /// The sending end. Dropped, it lets the worker finish what waits and stop.
 #[derive(Debug)]
@@ -40,13 +51,15 @@ pub fn orders() -> (Orders, Inbox) {
 }
 
 impl Orders {
-    /// Queues an order; false where [`ORDERS_MAX`] wait already and it was ignored. A run that begins or ends takes the
-    /// place of all that waits, because nobody waits for those answers any more.
+    /// Queues an order; false where [`ORDERS_MAX`] of its kind wait already and it was ignored. A run that begins takes the
+    /// place of all that waits of runs, because nobody waits for those answers any more.
     #[must_use]
     pub fn push(&self, order: Order) -> bool {
         let mut state = self.0.lock();
         match &order {
-            Action::Begin(_) => state.waiting.clear(),
+            Action::Begin(_) => state
+                .waiting
+                .retain(|waiting| kind(waiting) == Kind::OfStudies),
             Action::LetGo { run: over, .. } => state
                 .waiting
                 .retain(|waiting| !matches!(waiting, Action::Compute(ask) if ask.run == *over)),
@@ -57,17 +70,26 @@ impl Orders {
             | Action::Close(_)
             | Action::Wait(_) => {}
         }
-        // What closed takes no place of a question: it comes before the question that builds on it, and is waited for.
-        let follows = |order: &Order| matches!(order, Action::Follow(_));
-        let is_follow = follows(&order);
-        let alike = state.waiting.iter().filter(|one| follows(one) == is_follow);
-        if alike.count() >= ORDERS_MAX {
+        let own = kind(&order);
+        let same = state.waiting.iter().filter(|one| kind(one) == own);
+        if same.count() >= ORDERS_MAX {
             return false;
         }
         state.waiting.push_back(order);
         drop(state);
         self.0.news.notify_one();
         true
+    }
+}
+
+fn kind(order: &Order) -> Kind {
+    match order {
+        Action::Begin(_) | Action::Compute(_) | Action::LetGo { .. } => Kind::OfRun,
+        Action::Follow(_) => Kind::Closed,
+        // The conversation itself sends and waits; neither is queued.
+        Action::Propose(_) | Action::Close(_) | Action::Send(_) | Action::Wait(_) => {
+            Kind::OfStudies
+        }
     }
 }
 
@@ -173,6 +195,29 @@ mod tests {
         assert!(orders.push(ask("a", 8)));
         drop(orders);
         assert_eq!(exchanges(&inbox)[8], Some(8));
+    }
+
+    #[test]
+    fn proposals_keep_no_question_out_and_a_new_run_loses_none() {
+        let (orders, inbox) = orders();
+        for _ in 0..8 {
+            assert!(orders.push(Action::Propose(String::new())));
+        }
+        assert!(!orders.push(Action::Propose(String::new())));
+        assert!(orders.push(ask("a", 1)));
+        assert!(orders.push(begin("b")));
+        assert!(orders.push(ask("b", 2)));
+        drop(orders);
+        let mut proposals = 0;
+        let mut asked = Vec::new();
+        while let Some(order) = inbox.next() {
+            match order {
+                Action::Propose(_) => proposals += 1,
+                Action::Compute(ask) => asked.push(ask.exchange),
+                _ => {}
+            }
+        }
+        assert_eq!((proposals, asked), (8, vec![2]));
     }
 
     #[test]
