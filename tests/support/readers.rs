@@ -238,7 +238,7 @@ fn pem(label: &str, der: &[u8]) -> String {
     )
 }
 
-/// What the fuzzer and the tests need of a run at a site: its folder, and the patients whom it read.
+/// What the fuzzer and the tests need of a run at a site: its folder, and the patients that it read.
 pub struct LeftRun {
     folder: TempDir,
 }

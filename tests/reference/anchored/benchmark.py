@@ -330,17 +330,11 @@ def folds_of(n, groups, y, family, seed):
     return fold
 
 
-def run(name):
-    family, x, y, groups = SETS[name]()
+def parted(family, x, y, groups, repeats=REPEATS):
+    """Of each fold of each repeat: the repeat, training and held-out patients, all standardised by the training patients, and
+    the regression's design with what its penalty counts of each coefficient."""
     n = x.shape[0]
-    pairs, losses, ridges = {}, {}, {}
-
-    def add(key, found):
-        so_far = pairs.setdefault(key, [0.0, 0.0])
-        so_far[0] += found[0]
-        so_far[1] += found[1]
-
-    for repeat in range(REPEATS):
+    for repeat in range(repeats):
         fold = folds_of(n, groups, y, family, 100 + repeat)
         for one in range(FOLDS):
             train, test = np.where(fold != one)[0], np.where(fold == one)[0]
@@ -351,33 +345,47 @@ def run(name):
             unit = np.ones(design.shape[1])
             if family != "cox":
                 unit[0] = 0
-            fits = {"plain": newton(family, design[train], y[train], 0 * unit)[0]}
-            fits["chosen"], ridge = chosen(family, design[train], y[train], unit)
-            fits["crossed"], other = crossed(family, design[train], y[train], repeat)
-            ridges.setdefault("chosen", []).append(ridge)
-            ridges.setdefault("crossed", []).append(other)
-            ks = [k for k in NEIGHBOURS if k < len(train)]
-            euclid = np.sqrt(np.maximum(0, np.sum((z[test][:, None, :] - z[train][None, :, :]) ** 2, axis=2)))
+            yield repeat, train, test, z, design, unit
+
+
+def run(name):
+    family, x, y, groups = SETS[name]()
+    n = x.shape[0]
+    pairs, losses, ridges = {}, {}, {}
+
+    def add(key, found):
+        so_far = pairs.setdefault(key, [0.0, 0.0])
+        so_far[0] += found[0]
+        so_far[1] += found[1]
+
+    for repeat, train, test, z, design, unit in parted(family, x, y, groups):
+        fits = {"plain": newton(family, design[train], y[train], 0 * unit)[0]}
+        fits["chosen"], ridge = chosen(family, design[train], y[train], unit)
+        fits["crossed"], other = crossed(family, design[train], y[train], repeat)
+        ridges.setdefault("chosen", []).append(ridge)
+        ridges.setdefault("crossed", []).append(other)
+        ks = [k for k in NEIGHBOURS if k < len(train)]
+        euclid = np.sqrt(np.maximum(0, np.sum((z[test][:, None, :] - z[train][None, :, :]) ** 2, axis=2)))
+        for k in ks:
+            add(f"Euclid {k}", concordance(family, by_neighbours(family, euclid, y[train], k), y[test]))
+        for how, b in fits.items():
+            losses.setdefault(how, []).append(held_out_loss(family, design[test], y[test], b))
+            add(f"model {how}", concordance(family, design[test] @ b, y[test]))
+            own = b if family == "cox" else b[1:]
+            parts = manhattan(z[test] * own, z[train] * own)
+            eta = np.abs((z[test] @ own)[:, None] - (z[train] @ own)[None, :])
             for k in ks:
-                add(f"Euclid {k}", concordance(family, by_neighbours(family, euclid, y[train], k), y[test]))
-            for how, b in fits.items():
-                losses.setdefault(how, []).append(held_out_loss(family, design[test], y[test], b))
-                add(f"model {how}", concordance(family, design[test] @ b, y[test]))
-                own = b if family == "cox" else b[1:]
-                parts = manhattan(z[test] * own, z[train] * own)
-                eta = np.abs((z[test] @ own)[:, None] - (z[train] @ own)[None, :])
-                for k in ks:
-                    add(f"weighted {how} {k}", concordance(family, by_neighbours(family, parts, y[train], k), y[test]))
-                    for a in WEIGHTS:
-                        d = parts if a > 1e6 else eta + a * parts
-                        add(f"anchored {how} {a:g} {k}", concordance(family, by_neighbours(family, d, y[train], k), y[test]))
-            if family != "cox" and "--forests" in sys.argv:
-                proximity, risk, predicted = forests(x, y, family, train, test)
-                add("model forest", concordance(family, predicted, y[test]))
-                for k in ks:
-                    for w in [0.0, 0.05, 0.1, 0.2, 0.5]:
-                        d = proximity + w * risk
-                        add(f"forest {w:g} {k}", concordance(family, by_neighbours(family, d, y[train], k), y[test]))
+                add(f"weighted {how} {k}", concordance(family, by_neighbours(family, parts, y[train], k), y[test]))
+                for a in WEIGHTS:
+                    d = parts if a > 1e6 else eta + a * parts
+                    add(f"anchored {how} {a:g} {k}", concordance(family, by_neighbours(family, d, y[train], k), y[test]))
+        if family != "cox" and "--forests" in sys.argv:
+            proximity, risk, predicted = forests(x, y, family, train, test)
+            add("model forest", concordance(family, predicted, y[test]))
+            for k in ks:
+                for w in [0.0, 0.05, 0.1, 0.2, 0.5]:
+                    d = proximity + w * risk
+                    add(f"forest {w:g} {k}", concordance(family, by_neighbours(family, d, y[train], k), y[test]))
     return {
         "family": family,
         "patients": n,

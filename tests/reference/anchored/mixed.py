@@ -8,40 +8,29 @@ import json
 import sys
 
 import numpy as np
-from benchmark import FOLDS, NEIGHBOURS, OUT, REPEATS, SETS, by_neighbours, chosen, concordance, folds_of, manhattan
+from benchmark import NEIGHBOURS, OUT, SETS, by_neighbours, chosen, concordance, manhattan, parted
 
 FLOORS, EUCLIDS = [0, 0.5, 2], [0.25, 1]
 
 
 def run(name):
     family, x, y, groups = SETS[name]()
-    n = x.shape[0]
     pairs = {}
-    for repeat in range(REPEATS):
-        fold = folds_of(n, groups, y, family, 100 + repeat)
-        for one in range(FOLDS):
-            train, test = np.where(fold != one)[0], np.where(fold == one)[0]
-            mean, scale = x[train].mean(axis=0), x[train].std(axis=0)
-            kept = scale > 1e-12
-            z = (x[:, kept] - mean[kept]) / scale[kept]
-            design = z if family == "cox" else np.c_[np.ones(n), z]
-            unit = np.ones(design.shape[1])
-            if family != "cox":
-                unit[0] = 0
-            b = chosen(family, design[train], y[train], unit)[0]
-            b = b if family == "cox" else b[1:]
-            eta = np.abs((z[test] @ b)[:, None] - (z[train] @ b)[None, :])
-            reasons, plain = manhattan(z[test] * b, z[train] * b), manhattan(z[test], z[train])
-            euclid = np.sqrt(np.maximum(0, np.sum((z[test][:, None, :] - z[train][None, :, :]) ** 2, axis=2)))
-            ways = {"Euclid": euclid}
-            ways |= {f"floor {w}": eta + 0.3 * (reasons + w * np.mean(np.abs(b)) * plain) for w in FLOORS}
-            ways |= {f"euclid {w}": eta + 0.3 * reasons + w * np.sqrt(np.mean(b**2)) * euclid for w in EUCLIDS}
-            for way, d in ways.items():
-                for k in NEIGHBOURS:
-                    found = concordance(family, by_neighbours(family, d, y[train], k), y[test])
-                    so_far = pairs.setdefault(f"{way} {k}", [0.0, 0.0])
-                    so_far[0] += found[0]
-                    so_far[1] += found[1]
+    for _, train, test, z, design, unit in parted(family, x, y, groups):
+        b = chosen(family, design[train], y[train], unit)[0]
+        b = b if family == "cox" else b[1:]
+        eta = np.abs((z[test] @ b)[:, None] - (z[train] @ b)[None, :])
+        reasons, plain = manhattan(z[test] * b, z[train] * b), manhattan(z[test], z[train])
+        euclid = np.sqrt(np.maximum(0, np.sum((z[test][:, None, :] - z[train][None, :, :]) ** 2, axis=2)))
+        ways = {"Euclid": euclid}
+        ways |= {f"floor {w}": eta + 0.3 * (reasons + w * np.mean(np.abs(b)) * plain) for w in FLOORS}
+        ways |= {f"euclid {w}": eta + 0.3 * reasons + w * np.sqrt(np.mean(b**2)) * euclid for w in EUCLIDS}
+        for way, d in ways.items():
+            for k in NEIGHBOURS:
+                found = concordance(family, by_neighbours(family, d, y[train], k), y[test])
+                so_far = pairs.setdefault(f"{way} {k}", [0.0, 0.0])
+                so_far[0] += found[0]
+                so_far[1] += found[1]
     return {key: value[0] / value[1] for key, value in pairs.items()}
 
 

@@ -44,14 +44,9 @@ def learned(z, y, rank=5, sparsity=0.003, correlated=0.001):
 
 def trial(name):
     family, x, y, groups = SETS[name]()
-    n, pairs = x.shape[0], {}
-    fold = folds_of(n, groups, y, family, 100)
-    for one in range(FOLDS):
-        train, test = np.where(fold != one)[0], np.where(fold == one)[0]
-        mean, scale = x[train].mean(axis=0), x[train].std(axis=0)
-        z = ((x - mean) / np.where(scale > 1e-12, scale, 1))[:, scale > 1e-12]
-        design = np.c_[np.ones(n), z]
-        b = chosen(family, design[train], y[train], np.r_[0.0, np.ones(z.shape[1])])[0][1:]
+    pairs = {}
+    for _, train, test, z, design, penalised in parted(family, x, y, groups, repeats=1):
+        b = chosen(family, design[train], y[train], penalised)[0][1:]
         w = learned(z[train], y[train])
         e = z @ w
         squared = np.sum((e[test][:, None, :] - e[train][None, :, :]) ** 2, axis=2)
