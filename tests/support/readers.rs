@@ -131,7 +131,7 @@ pub fn snapshot(input: &[u8]) -> bool {
         .collect();
     bytes.extend(input);
     let table = snapshot::from_bytes(bytes);
-    table.is_some_and(|table| {
+    table.is_some_and(|(table, _)| {
         table.canonical(&mut |_| {});
         true
     })

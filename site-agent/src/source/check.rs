@@ -12,6 +12,7 @@ use crate::method::{self, Wants};
 use protocol::cohort::{FeatureKind, OutcomeKind};
 use protocol::job::Job;
 use serde::{Serialize, Serializer};
+use std::collections::HashSet;
 use std::fmt;
 
 /// What a job would find. Its text is a table of columns, then every problem.
@@ -38,7 +39,7 @@ pub fn check(source: &SourceConfig, job: &Job, cell_min: u64) -> DataCheck {
             names.extend(survey.source_columns().map(str::to_owned));
             names
         });
-        let table = freezing.record(wanted, &mut |_| ()).ok()?;
+        let table = freezing.record(wanted, HashSet::new(), &mut |_| ()).ok()?;
         Some((freezing, table))
     });
     let mut unheard = |_| ();

@@ -152,7 +152,7 @@ pub fn read_enrolled(
         return Err(CohortProblems::new(Vec::new()));
     };
     let mut intake = intake((source, Terms::Job), outcome, &[], progress);
-    intake.record(Recorder::new(None));
+    intake.record(Recorder::new(None, (HashSet::new(), source.decimal)));
     read_source(source, &mut intake);
     intake.into_table()?.enrolled_by(source, study, Terms::Job)
 }

@@ -7,9 +7,9 @@ use super::intake::Intake;
 use super::outcome::retain;
 use super::terms::Terms;
 use super::{CohortProblem, CohortProblems, ReadProgress, SiteCohort, read_source};
-use crate::config::SourceConfig;
+use crate::config::{DecimalMark, SourceConfig};
 use fields::Fields;
-use protocol::cohort::{CohortSpecification, Feature};
+use protocol::cohort::{CohortSpecification, Feature, FeatureKind};
 use protocol::job::Job;
 use protocol::study::Study;
 use rayon::prelude::*;
@@ -35,6 +35,10 @@ pub struct FrozenTable {
 pub(super) struct Recorder {
     /// None: all of them.
     wanted: Option<HashSet<String>>,
+    /// Those of which nothing but the numbers counts, and what stands before their decimals.
+    numbers: (HashSet<String>, DecimalMark),
+    /// Whether each is among them.
+    is_number: Vec<bool>,
     pub(super) table: FrozenTable,
 }
 
@@ -79,7 +83,7 @@ impl<'s> Freezing<'s> {
         &self,
         progress: &mut (dyn FnMut(ReadProgress) + Send),
     ) -> Result<FrozenPatients, CohortProblems> {
-        self.freeze(self.record(self.wanted(), progress)?)
+        self.freeze(self.record(self.wanted(), self.numbers(), progress)?)
     }
 
     /// What the site declares otherwise than any of the cohorts takes for granted. No row is read.
@@ -96,17 +100,18 @@ impl<'s> Freezing<'s> {
         problems
     }
 
-    /// All rows of the source, of these columns alone; of all where there is none.
+    /// All rows of the source, of these columns alone; of all where there is none. Of `numbers` nothing but the number counts.
     pub(super) fn record(
         &self,
         wanted: Option<HashSet<String>>,
+        numbers: HashSet<String>,
         progress: &mut (dyn FnMut(ReadProgress) + Send),
     ) -> Result<FrozenTable, CohortProblems> {
         let Some(first) = self.cohorts.first() else {
             return Err(CohortProblems::new(Vec::new()));
         };
         let mut intake = self.intake(first, &self.gridded, progress);
-        intake.record(Recorder::new(wanted));
+        intake.record(Recorder::new(wanted, (numbers, self.source.decimal)));
         read_source(self.source, &mut intake);
         intake.into_table()
     }
@@ -146,6 +151,31 @@ impl<'s> Freezing<'s> {
         });
         let names: Option<Vec<HashSet<String>>> = names.collect();
         Some(names?.into_iter().flatten().collect())
+    }
+
+    /// The names of the columns of which nothing but the numbers counts: numeric features alone read them. None where whole rows tell
+    /// who a patient is.
+    fn numbers(&self) -> HashSet<String> {
+        if self.source.patient.is_none() {
+            return HashSet::new();
+        }
+        let named = |is_number: bool| {
+            let cohorts = self.cohorts.iter();
+            cohorts.flat_map(move |cohort| {
+                let mut unheard = |_| ();
+                let numeric = |one: &Feature| matches!(one.kind, FeatureKind::Numeric { .. });
+                let own = with_features(cohort, |one| numeric(one) == is_number);
+                let intake = self.intake(&own, &HashSet::new(), &mut unheard);
+                match is_number {
+                    true => intake.of_queries().needed(),
+                    false => intake.needed(),
+                }
+                .into_names()
+                .unwrap_or_default()
+            })
+        };
+        let others: HashSet<String> = named(false).chain(self.source.patient.clone()).collect();
+        named(true).filter(|name| !others.contains(name)).collect()
     }
 
     /// Whether the rows fit every cohort, and which of them each is of. The features are read once, of all patients, as the study's card
@@ -330,9 +360,14 @@ impl fmt::Debug for FrozenTable {
 }
 
 impl Recorder {
-    pub(super) fn new(wanted: Option<HashSet<String>>) -> Self {
+    pub(super) fn new(
+        wanted: Option<HashSet<String>>,
+        numbers: (HashSet<String>, DecimalMark),
+    ) -> Self {
         Self {
             wanted,
+            numbers,
+            is_number: Vec::new(),
             table: FrozenTable {
                 names: Vec::new(),
                 rows: Vec::new(),
@@ -357,14 +392,21 @@ impl Recorder {
             .collect();
         self.table.names = places.iter().map(|place| names[*place].clone()).collect();
         self.table.columns = vec![Fields::default(); places.len()];
+        let names = self.table.names.iter();
+        self.is_number = names.map(|name| self.numbers.0.contains(name)).collect();
         places
     }
 
     /// Keeps one row.
     pub(super) fn keep<'f>(&mut self, row: u64, fields: impl Iterator<Item = Field<'f>>) {
         self.table.rows.push(row);
-        for (column, field) in self.table.columns.iter_mut().zip(fields) {
-            column.push(field);
+        let decimal = self.numbers.1;
+        let columns = self.table.columns.iter_mut().zip(&self.is_number);
+        for ((column, is_number), field) in columns.zip(fields) {
+            match is_number {
+                true => column.push_number(field, decimal),
+                false => column.push(field),
+            }
         }
     }
 
@@ -375,9 +417,16 @@ impl Recorder {
         field: impl Fn(usize, usize) -> Field<'f> + Sync,
     ) {
         self.table.rows.extend_from_slice(rows);
-        let columns = self.table.columns.par_iter_mut().enumerate();
-        columns.for_each(|(place, column)| {
-            (0..rows.len()).for_each(|row| column.push(field(place, row)));
-        });
+        let decimal = self.numbers.1;
+        let columns = self.table.columns.par_iter_mut().zip(&self.is_number);
+        columns
+            .enumerate()
+            .for_each(|(place, (column, is_number))| {
+                let fields = (0..rows.len()).map(|row| field(place, row));
+                match is_number {
+                    true => fields.for_each(|field| column.push_number(field, decimal)),
+                    false => fields.for_each(|field| column.push(field)),
+                }
+            });
     }
 }

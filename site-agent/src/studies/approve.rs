@@ -10,9 +10,8 @@ use crate::books::chain::{ChainError, hexadecimal};
 use crate::books::key;
 use crate::cli::StudyApprove;
 use crate::config::{ConfigError, SiteConfig};
-use crate::source::{
-    self, CohortProblems, Freezing, FrozenPatients, FrozenTable, Judged, snapshot,
-};
+use crate::source::snapshot::{self, SnapshotDigest};
+use crate::source::{self, CohortProblems, Freezing, FrozenPatients, FrozenTable, Judged};
 use parquet::errors::ParquetError;
 use privacy::{Fingerprint, Permission, Rules};
 use protocol::study::{Approval, CertificateFingerprint, SignedApproval, Study};
@@ -145,11 +144,9 @@ pub fn approve(asked: &StudyApprove, now: Timestamp) -> Result<SignedApproval, S
         source,
     })?;
     let folder = Partial::begin(&config, &study)?;
-    let (frozen, commitment) = rayon::join(
-        || folder.freeze(&table),
-        || commitment(&random, (&text, pairs.as_deref()), cell_min, &table),
-    );
-    frozen?;
+    let snapshot = folder.freeze(&table)?;
+    let parts = (text.as_slice(), pairs.as_deref());
+    let commitment = commitment(&random, parts, cell_min, |write| write(&snapshot));
     let approval = Approval {
         study: study.name.to_string(),
         digest: study.digest(),
@@ -403,20 +400,21 @@ impl Partial {
     }
 
     /// Writes the snapshot of the patients.
-    fn freeze(&self, table: &FrozenTable) -> Result<(), StudyError> {
+    fn freeze(&self, table: &FrozenTable) -> Result<SnapshotDigest, StudyError> {
         let failed = |source| unwritten(&self.folder, source);
         let path = self.partial.path().join(SNAPSHOT);
         let mut options = OpenOptions::new();
         let file = private::open(&path, options.write(true).create_new(true));
         let mut file = file.map_err(failed)?;
-        snapshot::write(table, &mut file).map_err(|error| match error {
+        let digest = snapshot::write(table, &mut file).map_err(|error| match error {
             ParquetError::External(source) => match source.downcast::<io::Error>() {
                 Ok(source) => failed(*source),
                 Err(other) => StudyError::Snapshot(other.to_string()),
             },
             other => StudyError::Snapshot(other.to_string()),
         })?;
-        file.sync_all().map_err(failed)
+        file.sync_all().map_err(failed)?;
+        Ok(digest)
     }
 
     /// Writes all other files, and gives the folder its name.

@@ -73,6 +73,20 @@ struct Signed {
     random: String,
     /// A count below this is withheld: the site's rule when it approved.
     cell_min: u64,
+    /// What the commitment says of the patients.
+    #[serde(default)]
+    patients: Committed,
+}
+
+/// What a commitment says of the frozen patients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Committed {
+    /// Every field, row by row, as up to version 0.2.0.
+    #[default]
+    Rows,
+    /// The digest of the snapshot.
+    Snapshot,
 }
 
 /// A study that this site has approved.
@@ -91,6 +105,7 @@ pub struct Approved {
     with_outcome: Vec<Fingerprint>,
     random: String,
     cell_min: u64,
+    committed: Committed,
     folder: PathBuf,
 }
 
@@ -188,6 +203,7 @@ fn open(folder: &Path, site: &SiteName) -> Result<Approved, ChainError> {
     let signed: Option<Signed> = serde_json::from_slice(&read(APPROVAL)?).ok();
     let signed = signed.ok_or_else(|| broken(APPROVAL, APPROVAL_MEANT))?;
     let (random, cell_min) = (signed.random.clone(), signed.cell_min);
+    let committed = signed.patients;
     let (Some(signed), Some(own)) = (signed.approval(), own(&study, site)) else {
         return Err(broken(APPROVAL, APPROVAL_MEANT));
     };
@@ -211,6 +227,7 @@ fn open(folder: &Path, site: &SiteName) -> Result<Approved, ChainError> {
         closed: folder.join(CLOSED).exists(),
         random,
         cell_min,
+        committed,
         folder: folder.to_owned(),
     })
 }
@@ -294,6 +311,7 @@ impl Signed {
             signature: STANDARD.encode(&word.signature),
             random,
             cell_min,
+            patients: Committed::Snapshot,
         }
     }
 
@@ -322,13 +340,13 @@ pub(crate) fn to_base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-/// SHA-256 of what hides, the configuration, judged pairs where there are any, and the patients, hexadecimal. Every part tells its
-/// length.
+/// SHA-256 of what hides, the configuration, judged pairs where there are any, and what `patients` writes, hexadecimal. Every part
+/// tells its length.
 fn commitment(
     random: &str,
     (configuration, pairs): (&[u8], Option<&[u8]>),
     cell_min: u64,
-    table: &crate::source::FrozenTable,
+    patients: impl FnOnce(&mut dyn FnMut(&[u8])),
 ) -> String {
     let mut digest = Sha256::new();
     digest.update(random.as_bytes());
@@ -339,6 +357,6 @@ fn commitment(
         digest.update((pairs.len() as u64).to_be_bytes());
         digest.update(pairs);
     }
-    table.canonical(&mut |bytes| digest.update(bytes));
+    patients(&mut |bytes| digest.update(bytes));
     hexadecimal(&digest.finalize())
 }

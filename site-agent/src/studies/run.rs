@@ -1,7 +1,9 @@
 //! What a run reads: the patients that its study has frozen, or a refusal.
 
 use super::renewed::Lots;
-use super::{Approved, CONFIGURATION, PAIRS, RULE, SNAPSHOT, commitment, folders, name_of, open};
+use super::{
+    Approved, CONFIGURATION, Committed, PAIRS, RULE, SNAPSHOT, commitment, folders, name_of, open,
+};
 use crate::books::chain::{ChainError, file_error};
 use crate::config::{SiteConfig, SourceConfig};
 use crate::method::{self, Wants};
@@ -182,13 +184,18 @@ impl Approved {
         };
         let configuration = read(CONFIGURATION)?;
         let table = snapshot::from_bytes(read(SNAPSHOT)?);
-        let table = table.ok_or_else(|| self.broken())?;
+        let (table, snapshot) = table.ok_or_else(|| self.broken())?;
         let pairs = match self.study.judgements {
             Some(_) => Some(read(PAIRS)?),
             None => None,
         };
         let parts = (configuration.as_slice(), pairs.as_deref());
-        let found = commitment(&self.random, parts, self.cell_min, &table);
+        let found = commitment(&self.random, parts, self.cell_min, |write| {
+            match self.committed {
+                Committed::Rows => table.canonical(write),
+                Committed::Snapshot => write(&snapshot),
+            }
+        });
         if found != self.signed.approval.commitment {
             return Err(self.broken());
         }

@@ -2,6 +2,7 @@
 
 use super::super::field::Field;
 use super::super::outcome::retain;
+use crate::config::DecimalMark;
 use time::Date;
 
 /// The fields of one column, as the source gave them.
@@ -40,6 +41,40 @@ impl Fields {
             self.values = Values::of_type(&field, rows);
         }
         self.values.push(field);
+    }
+
+    /// Adds a field of a column of which nothing but the numbers counts. Its texts are kept as numbers as long as all of them are
+    /// such; one that says nothing is none.
+    pub(in crate::source) fn push_number(&mut self, field: Field<'_>, decimal: DecimalMark) {
+        let are_numbers = matches!(self.values, Values::None | Values::Numbers(_));
+        if !(are_numbers && matches!(field, Field::Text(_))) {
+            return self.push(field);
+        }
+        if field.is_empty() {
+            return self.push(Field::Null);
+        }
+        match field.number(decimal) {
+            Ok(number) => self.push(Field::Number(number)),
+            Err(_) => {
+                self.spell(decimal);
+                self.push(field);
+            }
+        }
+    }
+
+    /// Has the shortest texts of the numbers in their place.
+    fn spell(&mut self, decimal: DecimalMark) {
+        let mut spelt = Self::default();
+        for row in 0..self.is_null.len() {
+            let mut text = self.field(row).to_text();
+            if let (DecimalMark::Comma, Some(point)) =
+                (decimal, text.iter().position(|byte| *byte == b'.'))
+            {
+                text[point] = b',';
+            }
+            spelt.push(Field::Text(&text));
+        }
+        *self = spelt;
     }
 
     /// What `row` has here.

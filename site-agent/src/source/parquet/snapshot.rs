@@ -28,6 +28,8 @@ use time::OffsetDateTime;
 
 /// Bytes of a SHA-256.
 const DIGEST_BYTES: usize = 32;
+/// The SHA-256 of a snapshot.
+pub type SnapshotDigest = [u8; DIGEST_BYTES];
 /// Rows by which a column is known.
 const ROWS_TRIED: usize = 4_096;
 /// Values of a column for which a dictionary is worth its time.
@@ -49,14 +51,14 @@ pub fn to_bytes(table: &FrozenTable) -> Result<Vec<u8>, ParquetError> {
     Ok(file.into_inner())
 }
 
-/// Writes the table as a Parquet file, with its SHA-256 in front: a damaged file is never parsed.
+/// Writes the table as a Parquet file, with its SHA-256 in front: a damaged file is never parsed. Returns that digest.
 ///
 /// # Errors
 /// [`ParquetError`] where a column holds values of several types, or the file cannot be written.
 pub fn write(
     table: &FrozenTable,
     file: &mut (impl Write + Seek + Send),
-) -> Result<(), ParquetError> {
+) -> Result<SnapshotDigest, ParquetError> {
     let row = Type::primitive_type_builder(ROW, Physical::INT64);
     let mut fields = vec![Arc::new(row.with_repetition(Repetition::REQUIRED).build()?)];
     for (name, column) in table.names.iter().zip(&table.columns) {
@@ -98,9 +100,10 @@ pub fn write(
     group.close()?;
     let digesting = writer.into_inner()?.into_inner();
     let digest = digesting.map_err(IntoInnerError::into_error)?.digest;
+    let digest: SnapshotDigest = digest.finalize().into();
     file.seek(SeekFrom::Start(0))?;
-    file.write_all(&digest.finalize())?;
-    Ok(())
+    file.write_all(&digest)?;
+    Ok(digest)
 }
 
 /// How the columns are encoded. Whoever reads the file reads all of it.
@@ -108,11 +111,11 @@ fn properties(table: &FrozenTable) -> WriterProperties {
     let mut properties =
         WriterProperties::builder().set_statistics_enabled(EnabledStatistics::None);
     for (name, column) in table.names.iter().zip(&table.columns) {
-        if is_varied(column) {
+        if let Some(encoding) = of_many(column) {
             let path = ColumnPath::from(vec![name.clone()]);
             properties = properties
                 .set_column_dictionary_enabled(path.clone(), false)
-                .set_column_encoding(path, Encoding::DELTA_LENGTH_BYTE_ARRAY);
+                .set_column_encoding(path, encoding);
         }
     }
     properties.build()
@@ -136,14 +139,17 @@ impl<W: Write> Write for Digesting<W> {
     }
 }
 
-/// Whether a column of text has many different values, as far as its first rows say: a dictionary of them would take most of the time.
-fn is_varied(column: &Fields) -> bool {
+/// How a column is encoded that has many different values, as far as its first rows say: a dictionary of them would take most of
+/// the time. None where it has few, or only two are possible.
+fn of_many(column: &Fields) -> Option<Encoding> {
     let first = 0..column.is_null().len().min(ROWS_TRIED);
-    let text = first.filter_map(|row| match column.field(row) {
-        Field::Text(text) => Some(text),
-        _ => None,
-    });
-    text.collect::<HashSet<_>>().len() > LEVELS_FEW
+    let encoding = match column.values() {
+        Values::Text { .. } => Encoding::DELTA_LENGTH_BYTE_ARRAY,
+        Values::Numbers(_) | Values::Integers(_) | Values::Days(_) => Encoding::PLAIN,
+        Values::None | Values::Booleans(_) | Values::Mixed => return None,
+    };
+    let texts = first.map(|row| column.field(row).to_text());
+    (texts.collect::<HashSet<_>>().len() > LEVELS_FEW).then_some(encoding)
 }
 
 /// The Parquet type of a column.
@@ -245,12 +251,13 @@ fn batches(rows: usize) -> impl Iterator<Item = Range<usize>> {
     first.map(move |first| first..rows.min(first + BATCH_ROWS))
 }
 
-/// Reads what [`to_bytes`] made; none where the bytes are none of it.
+/// Reads what [`to_bytes`] made, and its digest; none where the bytes are none of it.
 #[must_use]
-pub fn from_bytes(bytes: Vec<u8>) -> Option<FrozenTable> {
+pub fn from_bytes(bytes: Vec<u8>) -> Option<(FrozenTable, SnapshotDigest)> {
     let mut file = Bytes::from(bytes);
-    let digest = (file.len() >= DIGEST_BYTES).then(|| file.split_to(DIGEST_BYTES))?;
-    if Sha256::digest(&file)[..] != digest[..] {
+    let stated = (file.len() >= DIGEST_BYTES).then(|| file.split_to(DIGEST_BYTES))?;
+    let digest: SnapshotDigest = Sha256::digest(&file).into();
+    if digest[..] != stated[..] {
         return None;
     }
     let file = SerializedFileReader::new(file).ok()?;
@@ -281,11 +288,12 @@ pub fn from_bytes(bytes: Vec<u8>) -> Option<FrozenTable> {
         Some(fields)
     };
     let decoded: Option<Vec<Fields>> = columns.par_iter().map(decode).collect();
-    Some(FrozenTable {
+    let table = FrozenTable {
         names: columns.iter().map(|one| one.name.clone()).collect(),
         rows,
         columns: decoded?,
-    })
+    };
+    Some((table, digest))
 }
 
 /// Reads one column; none where it cannot be read, or one of its fields is not taken.
