@@ -119,6 +119,67 @@ fn the_frozen_patients_are_those_of_the_source_by_every_outcome() {
     }
 }
 
+/// Whether the texts of a numeric feature were kept as numbers or not, runs read the same.
+#[test]
+fn numbers_of_a_source_are_the_same_however_they_are_spelt() {
+    let folder = tempfile::tempdir().unwrap();
+    patients(folder.path());
+    let path = folder.path().join("patients.csv");
+    let plain = fs::read_to_string(&path).unwrap();
+    let spelt = |chol: &dyn Fn(usize, &str) -> String, separator: &str| {
+        let lines = plain.lines().enumerate().map(|(row, line)| {
+            let mut fields: Vec<String> = line.split(',').map(str::to_owned).collect();
+            if row > 0 {
+                fields[2] = chol(row, &fields[2]);
+            }
+            fields.join(separator)
+        });
+        fs::write(&path, lines.collect::<Vec<_>>().join("\n")).unwrap();
+    };
+    let as_it_is = |_: usize, text: &str| text.to_owned();
+    let with_zeros = |_: usize, text: &str| text.replace(".25", ".2500");
+    let word = |row: usize, text: &str| match row {
+        30 => "none".to_owned(),
+        7 => "-9".to_owned(),
+        _ => text.to_owned(),
+    };
+    let comma = |row: usize, text: &str| word(row, text).replace('.', ",");
+    let (one, other) = (job(JOB), of_days(JOB));
+    let point = "kind = 'csv'\npath = 'patients.csv'\npatient = 'id'\n";
+    let commas = "delimiter = ';'\ndecimal = ','\n";
+    for (texts, separator, more, is_number) in [
+        (&as_it_is as &dyn Fn(usize, &str) -> String, ",", "", true),
+        (&with_zeros, ",", "", true),
+        (&word, ",", "missing = ['none', '-9']\n", false),
+        (
+            &comma,
+            ";",
+            &format!("missing = ['none', '-9']\n{commas}"),
+            false,
+        ),
+        (
+            &|row, text| comma(row, text).replace("none", "-9"),
+            ";",
+            &format!("missing = ['-9.0']\n{commas}"),
+            true,
+        ),
+    ] {
+        spelt(texts, separator);
+        let source = config(folder.path(), &format!("{point}{more}"), "");
+        let table = frozen(&source, &[&one, &other]);
+        let (read, _) = snapshot::from_bytes(snapshot::to_bytes(&table).unwrap()).unwrap();
+        assert!(read == table);
+        same_cohorts(&source, &read, &[&one, &other]);
+        // A text begins with its kind and length, a number with another kind.
+        let text: &[u8] = match more.contains("decimal") {
+            true => b"161,25",
+            false => b"161.25",
+        };
+        let has_text = canonical(&table).windows(6).any(|bytes| bytes == text);
+        assert_eq!(has_text, !is_number, "{more}");
+    }
+}
+
 /// Commitments of earlier versions hold: what they are of is written down here.
 #[test]
 fn a_commitment_is_of_names_and_then_of_every_field_row_by_row() {

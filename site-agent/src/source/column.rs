@@ -124,6 +124,16 @@ impl ColumnReader {
 
     /// Reads the field of one patient. A fault is noted, and a missing value takes its place.
     pub(super) fn read(&mut self, row: u64, field: Field<'_>) {
+        // Of the numbers of a snapshot most are just these.
+        if let (Kind::Number(kind), Field::Number(_)) = (&self.kind, field)
+            && self.asked.is_empty()
+            && let Ok(Read {
+                value: Some(value),
+                remark: None,
+            }) = kind.read(field, &self.missing)
+        {
+            return self.values.push(Some(value));
+        }
         let read = if self.missing.is_text(&field) {
             Ok(Read::missing())
         } else {
@@ -187,6 +197,11 @@ impl ColumnReader {
             );
         }
         self.values.push(value);
+    }
+
+    /// Makes room for so many more patients.
+    pub(super) fn reserve(&mut self, patients: usize) {
+        self.values.reserve(patients);
     }
 
     /// Decides what can only be decided once all patients are read.
@@ -338,6 +353,14 @@ impl Unfinished {
         }
     }
 
+    fn reserve(&mut self, patients: usize) {
+        match self {
+            Self::Numbers(numbers) => numbers.reserve(patients),
+            Self::Codes(codes) => codes.reserve(patients),
+        }
+    }
+
+    #[inline]
     fn push(&mut self, value: Option<f64>) {
         match self {
             Self::Numbers(numbers) => numbers.push(value.unwrap_or(f64::NAN)),

@@ -26,8 +26,8 @@ const EXPANSION_MAX: u64 = 200;
 const EXPANDED_LENGTH_FREE: u64 = 64 << 20;
 /// Records that are read while the columns of those before are worked on.
 const RECORDS_AT_ONCE: usize = 4_096;
-/// Bytes of them, but for the last.
-const BYTES_AT_ONCE: usize = 1 << 20;
+/// Bytes of them, but for the last: with their places they fit into a core's own memory, for columns are taken from them one by one.
+const BYTES_AT_ONCE: usize = 1 << 18;
 /// Columns of a file.
 const COLUMNS_MAX: usize = 1 << 20;
 

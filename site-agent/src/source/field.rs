@@ -87,6 +87,7 @@ impl Field<'_> {
     }
 
     /// The field as a number, or what it looks like instead.
+    #[inline]
     pub(super) fn number(self, decimal: DecimalMark) -> Result<f64, Shape> {
         match self {
             Self::Text(text) => number_of_text(text.trim_ascii(), decimal),
@@ -129,11 +130,7 @@ impl Field<'_> {
 
 /// The nearest double to a decimal number.
 pub(super) fn number_of_text(text: &[u8], decimal: DecimalMark) -> Result<f64, Shape> {
-    let mark = match decimal {
-        DecimalMark::Point => b'.',
-        DecimalMark::Comma => b',',
-    };
-    if let Some(number) = short_number(text, mark) {
+    if let Some(number) = short_number(text, decimal) {
         return Ok(number);
     }
     let parsed = match decimal {
@@ -156,7 +153,7 @@ pub(super) fn number_of_text(text: &[u8], decimal: DecimalMark) -> Result<f64, S
 /// A number of at most 15 digits without exponent: both the digits and the power of ten are exact
 /// doubles, so that their quotient is correctly rounded (Clinger 1990, "How to read floating-point
 /// numbers accurately", the fast path). None where the text is anything else.
-fn short_number(text: &[u8], mark: u8) -> Option<f64> {
+pub(super) fn short_number(text: &[u8], decimal: DecimalMark) -> Option<f64> {
     const DIGITS_MAX: usize = 15;
     const POWERS: [f64; DIGITS_MAX + 1] = [
         1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
@@ -168,23 +165,27 @@ fn short_number(text: &[u8], mark: u8) -> Option<f64> {
     if digits.is_empty() || digits.len() > DIGITS_MAX + 1 {
         return None;
     }
+    let mark = match decimal {
+        DecimalMark::Point => b'.',
+        DecimalMark::Comma => b',',
+    };
     let mut mantissa = 0_u64;
-    let mut count = 0;
     let mut decimals = None;
-    for byte in digits {
-        if byte.is_ascii_digit() {
-            mantissa = mantissa * 10 + u64::from(byte - b'0');
-            count += 1;
+    for (place, byte) in digits.iter().enumerate() {
+        let digit = byte.wrapping_sub(b'0');
+        if digit <= 9 {
+            mantissa = mantissa * 10 + u64::from(digit);
         } else if *byte == mark && decimals.is_none() {
-            decimals = Some(count);
+            decimals = Some(digits.len() - 1 - place);
         } else {
             return None;
         }
     }
+    let count = digits.len() - usize::from(decimals.is_some());
     if count == 0 || count > DIGITS_MAX {
         return None;
     }
-    let after = decimals.map_or(0, |before| count - before);
+    let after = decimals.unwrap_or(0);
     #[allow(clippy::cast_precision_loss)] // below 10^15 < 2^53
     let number = mantissa as f64 / POWERS[after];
     Some(if negative { -number } else { number })

@@ -404,7 +404,7 @@ impl Recorder {
         let columns = self.table.columns.iter_mut().zip(&self.is_number);
         for ((column, is_number), field) in columns.zip(fields) {
             match is_number {
-                true => column.push_number(field, decimal),
+                true => column.push_numbers(std::iter::once(field), decimal),
                 false => column.push(field),
             }
         }
@@ -424,7 +424,7 @@ impl Recorder {
             .for_each(|(place, (column, is_number))| {
                 let fields = (0..rows.len()).map(|row| field(place, row));
                 match is_number {
-                    true => fields.for_each(|field| column.push_number(field, decimal)),
+                    true => column.push_numbers(fields, decimal),
                     false => fields.for_each(|field| column.push(field)),
                 }
             });

@@ -345,6 +345,7 @@ impl<'p> Intake<'p> {
         }
         let columns = self.columns.par_iter_mut().zip(&layout.columns);
         columns.for_each(|(column, position)| {
+            column.reserve(kept.len());
             for (index, row) in &kept {
                 column.read(*row, field(*position, *index));
             }

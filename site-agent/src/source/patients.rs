@@ -1,7 +1,9 @@
 //! Who the patients are. Their identifiers never leave this crate's local results.
 
 use super::field::Field;
+use rayon::prelude::*;
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 
 /// Identifiers of the patients of a cohort, in its order: of the source's column, or the numbers of
 /// their rows where the site names none.
@@ -65,12 +67,22 @@ impl Patients {
 
     /// Positions of the patients who share an identifier with an earlier one, in order.
     pub(super) fn repeated(&self) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.len()).collect();
-        order.sort_unstable_by_key(|index| (self.bytes(*index), *index));
+        // Most differ by their digests, which are compared in no time.
+        let digest = RandomState::new();
+        let places = (0..self.len()).into_par_iter();
+        let mut order: Vec<(u64, usize)> = places
+            .map(|index| (digest.hash_one(self.bytes(index)), index))
+            .collect();
+        order.par_sort_unstable_by(|one, other| {
+            let by_text = || self.bytes(one.1).cmp(self.bytes(other.1));
+            let by_place = || one.1.cmp(&other.1);
+            one.0.cmp(&other.0).then_with(by_text).then_with(by_place)
+        });
         let mut repeated: Vec<usize> = order
             .windows(2)
-            .filter(|pair| self.bytes(pair[0]) == self.bytes(pair[1]))
-            .map(|pair| pair[1])
+            .filter(|pair| pair[0].0 == pair[1].0)
+            .filter(|pair| self.bytes(pair[0].1) == self.bytes(pair[1].1))
+            .map(|pair| pair[1].1)
             .collect();
         repeated.sort_unstable();
         repeated

@@ -123,6 +123,7 @@ impl Kind {
     }
 
     /// The value in the job's unit, or its level's code; none where it is missing.
+    #[inline]
     pub(super) fn read(&self, field: Field<'_>, missing: &Missing) -> Result<Read, Fault> {
         match self {
             Self::Number(kind) => kind.read(field, missing),
@@ -168,7 +169,9 @@ impl Kind {
 }
 
 impl NumberKind {
-    fn read(&self, field: Field<'_>, missing: &Missing) -> Result<Read, Fault> {
+    /// The number in the job's unit.
+    #[inline]
+    pub(super) fn read(&self, field: Field<'_>, missing: &Missing) -> Result<Read, Fault> {
         let number = field.number(self.decimal).map_err(Fault::NotNumber)?;
         if missing.is_number(number) {
             return Ok(Read::missing());

@@ -127,9 +127,17 @@ pub fn approve(asked: &StudyApprove, now: Timestamp) -> Result<SignedApproval, S
             true => StudyError::Data(problems),
             false => StudyError::Differs(problems),
         })?;
-    let identifiers = table.identifiers(&config.source);
-    let pairs = judged(&config, &study, &identifiers)?;
-    let patients = Patients::new(&config, &identifiers, &with_outcome)?;
+    let folder = Partial::begin(&config, &study)?;
+    let (snapshot, known_patients) = rayon::join(
+        || folder.freeze(&table),
+        || {
+            let identifiers = table.identifiers(&config.source);
+            let pairs = judged(&config, &study, &identifiers)?;
+            let patients = Patients::new(&config, &identifiers, &with_outcome)?;
+            Ok::<_, StudyError>((pairs, patients))
+        },
+    );
+    let (pairs, patients) = known_patients?;
     let sharing = Sharing {
         study: &study,
         patients: &patients.all,
@@ -143,8 +151,7 @@ pub fn approve(asked: &StudyApprove, now: Timestamp) -> Result<SignedApproval, S
         path: "/dev/urandom".to_owned(),
         source,
     })?;
-    let folder = Partial::begin(&config, &study)?;
-    let snapshot = folder.freeze(&table)?;
+    let snapshot = snapshot?;
     let parts = (text.as_slice(), pairs.as_deref());
     let commitment = commitment(&random, parts, cell_min, |write| write(&snapshot));
     let approval = Approval {

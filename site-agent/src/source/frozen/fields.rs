@@ -1,6 +1,6 @@
 //! The fields of one column, one after another, without an allocation for each.
 
-use super::super::field::Field;
+use super::super::field::{Field, short_number};
 use super::super::outcome::retain;
 use crate::config::DecimalMark;
 use time::Date;
@@ -43,9 +43,28 @@ impl Fields {
         self.values.push(field);
     }
 
-    /// Adds a field of a column of which nothing but the numbers counts. Its texts are kept as numbers as long as all of them are
+    /// Adds fields of a column of which nothing but the numbers counts. Its texts are kept as numbers as long as all of them are
     /// such; one that says nothing is none.
-    pub(in crate::source) fn push_number(&mut self, field: Field<'_>, decimal: DecimalMark) {
+    pub(in crate::source) fn push_numbers<'f>(
+        &mut self,
+        fields: impl Iterator<Item = Field<'f>>,
+        decimal: DecimalMark,
+    ) {
+        for field in fields {
+            match (&mut self.values, field) {
+                // Most are these.
+                (Values::Numbers(numbers), Field::Text(text))
+                    if let Some(number) = short_number(text, decimal) =>
+                {
+                    numbers.push(number);
+                    self.is_null.push(false);
+                }
+                (_, field) => self.push_number(field, decimal),
+            }
+        }
+    }
+
+    fn push_number(&mut self, field: Field<'_>, decimal: DecimalMark) {
         let are_numbers = matches!(self.values, Values::None | Values::Numbers(_));
         if !(are_numbers && matches!(field, Field::Text(_))) {
             return self.push(field);
@@ -78,6 +97,7 @@ impl Fields {
     }
 
     /// What `row` has here.
+    #[inline]
     pub(in crate::source) fn field(&self, row: usize) -> Field<'_> {
         if self.is_null[row] {
             return Field::Null;
