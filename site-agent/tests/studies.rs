@@ -282,6 +282,59 @@ fn data_that_does_not_fit_one_outcome_is_refused_with_its_rows() {
     assert!(!problems.contains("-11"), "{problems}");
 }
 
+/// A column of numbers that all fit is not read a second time; one that does not fit is refused by name.
+#[test]
+fn a_number_that_does_not_fit_is_refused_with_its_column() {
+    let folder = tempfile::tempdir().unwrap();
+    patients(folder.path());
+    let path = folder.path().join("patients.csv");
+    let plain = fs::read_to_string(&path).unwrap();
+    let of_csv = "kind = 'csv'\npath = 'patients.csv'\npatient = 'id'\n";
+    let complete = "[columns.chol]\nrange = [50, 700]\ncomplete = true\n";
+    let filled = plain.lines().map(|line| {
+        let mut fields: Vec<&str> = line.split(',').collect();
+        fields[2] = if fields[2].is_empty() {
+            "155.25"
+        } else {
+            fields[2]
+        };
+        fields.join(",")
+    });
+    let full = filled.collect::<Vec<_>>().join("\n");
+    for (table, columns, found) in [
+        (full.clone(), complete, None),
+        (plain.clone(), complete, Some("a missing value")),
+        (plain.clone(), "", None),
+        (
+            full.replace("161.25", "701.25"),
+            complete,
+            Some("50 to 700"),
+        ),
+        (full.replace("161.25", "701.25"), "", None),
+        (full.replace("161.25", "NaN"), "", Some("a number")),
+    ] {
+        fs::write(&path, table).unwrap();
+        let source = config(folder.path(), of_csv, columns);
+        let freezing = Freezing {
+            source: &source,
+            cohorts: vec![(*job(JOB).cohort).clone()],
+            gridded: HashSet::new(),
+            cell_min: 1,
+        };
+        let read = freezing
+            .read(&mut |_| ())
+            .map_err(|error| error.to_string());
+        match (found, read) {
+            (None, Ok(_)) => {}
+            (Some(found), Err(text)) => {
+                assert!(text.contains("chol") && text.contains(found), "{text}");
+                assert!(!text.contains("701"), "{text}");
+            }
+            (found, read) => panic!("{columns}: wanted {found:?}, found {read:?}"),
+        }
+    }
+}
+
 /// The study's card reads the features of all patients: what it could not read is never approved.
 #[test]
 fn a_level_that_enough_patients_of_all_outcomes_hold_is_refused_though_few_of_each_do() {

@@ -65,11 +65,6 @@ impl AskedCodes {
         }
     }
 
-    /// True where there is none.
-    pub(super) fn is_empty(&self) -> bool {
-        self.codes.is_empty()
-    }
-
     /// The code that `field` holds.
     pub(super) fn find(&self, field: &Field<'_>) -> Option<usize> {
         self.codes

@@ -124,13 +124,8 @@ impl ColumnReader {
 
     /// Reads the field of one patient. A fault is noted, and a missing value takes its place.
     pub(super) fn read(&mut self, row: u64, field: Field<'_>) {
-        // Of the numbers of a snapshot most are just these.
-        if let (Kind::Number(kind), Field::Number(_)) = (&self.kind, field)
-            && self.asked.is_empty()
-            && let Ok(Read {
-                value: Some(value),
-                remark: None,
-            }) = kind.read(field, &self.missing)
+        if let Field::Number(number) = field
+            && let Some(value) = self.plain(number)
         {
             return self.values.push(Some(value));
         }
@@ -197,6 +192,29 @@ impl ColumnReader {
             );
         }
         self.values.push(value);
+    }
+
+    /// The value of a number of which there is nothing to note.
+    fn plain(&self, number: f64) -> Option<f64> {
+        let Kind::Number(kind) = &self.kind else {
+            return None;
+        };
+        let field = Field::Number(number);
+        match kind.read(field, &self.missing) {
+            Ok(Read {
+                value,
+                remark: None,
+            }) if self.asked.find(&field).is_none() => value,
+            Ok(_) | Err(_) => None,
+        }
+    }
+
+    /// Whether there is nothing to note of a number, or of none.
+    pub(super) fn takes(&self, number: Option<f64>) -> bool {
+        match number {
+            Some(number) => self.plain(number).is_some(),
+            None => !self.complete,
+        }
     }
 
     /// Makes room for so many more patients.

@@ -193,7 +193,7 @@ impl<'s> Freezing<'s> {
         if let Some(first) = self.cohorts.first() {
             let intake = self.intake(first, &self.gridded, &mut unheard);
             let mut intake = intake.of_queries();
-            table.feed(&mut intake);
+            table.feed_doubtful(&mut intake);
             note(&intake.into_problems());
         }
         let mut places = Vec::new();
@@ -329,6 +329,17 @@ impl FrozenTable {
     /// Reads all rows into `intake`, as their source would.
     pub(super) fn feed(&self, intake: &mut Intake<'_>) {
         let layout = intake.layout(&self.names);
+        intake.batch(&self.rows, &layout, |column, row| {
+            self.columns[column].field(row)
+        });
+    }
+
+    /// As [`Self::feed`], but for the columns of numbers that all fit: reading them would say nothing.
+    fn feed_doubtful(&self, intake: &mut Intake<'_>) {
+        let mut layout = intake.layout(&self.names);
+        intake.pass_over(&mut layout, |column, reader| {
+            self.columns[column].all_numbers(|number| reader.takes(number))
+        });
         intake.batch(&self.rows, &layout, |column, row| {
             self.columns[column].field(row)
         });

@@ -309,6 +309,19 @@ impl<'p> Intake<'p> {
         }
     }
 
+    /// Forgets the features whose column `is_known` to hold nothing to note.
+    pub(super) fn pass_over(
+        &mut self,
+        layout: &mut Layout,
+        is_known: impl Fn(usize, &ColumnReader) -> bool + Sync,
+    ) {
+        let columns = self.columns.par_iter().zip(&layout.columns);
+        let is_wanted = columns.map(|(column, place)| !is_known(*place, column));
+        let is_wanted: Vec<bool> = is_wanted.collect();
+        retain(&mut self.columns, &is_wanted);
+        retain(&mut layout.columns, &is_wanted);
+    }
+
     /// Reads one row: who it is, the outcome, and, where the patient stays in, every feature.
     pub(super) fn row<'f>(
         &mut self,

@@ -112,6 +112,15 @@ impl Fields {
         }
     }
 
+    /// Whether it is a column of numbers, each of which `is_fit` where a row has one, and none where it has none.
+    pub(super) fn all_numbers(&self, is_fit: impl Fn(Option<f64>) -> bool) -> bool {
+        let Values::Numbers(numbers) = &self.values else {
+            return false;
+        };
+        let mut rows = numbers.iter().zip(&self.is_null);
+        rows.all(|(number, is_null)| is_fit((!is_null).then_some(*number)))
+    }
+
     /// Keeps the marked rows.
     pub(in crate::source) fn keep(&mut self, keep: &[bool]) {
         retain(&mut self.is_null, keep);
