@@ -266,7 +266,9 @@ fn review(arguments: &StudyFile) -> Result<Exit, Ended> {
         config: &config,
         approved: known.find(|one| one.signed.approval.digest == digest),
     };
-    show(&review, arguments.json)
+    let exit = show(&review, arguments.json)?;
+    studies::proposed::reviewed(&config, &arguments.study, &study)?;
+    Ok(exit)
 }
 
 /// Reviews, approves, lists or leaves studies.

@@ -111,7 +111,7 @@ pub fn approve(asked: &StudyApprove, now: Timestamp) -> Result<SignedApproval, S
         source,
     })?;
     let config = SiteConfig::open(config)?;
-    let study = wire::jobs::study(&proposed::file(&config, &asked.of.study))?;
+    let study = as_reviewed(&config, &asked.of.study)?;
     let consents = asked.consent.iter().map(|path| Given::read(path, &study));
     let consents = consents.collect::<Result<Vec<_>, _>>()?;
     let known = all(&config.folder, &config.site)?;
@@ -147,10 +147,7 @@ pub fn approve(asked: &StudyApprove, now: Timestamp) -> Result<SignedApproval, S
         columns: &config.source.columns,
     };
     sharing.judge()?;
-    let random = random().map_err(|source| StudyError::Write {
-        path: "/dev/urandom".to_owned(),
-        source,
-    })?;
+    let random = random().map_err(|source| unwritten(Path::new("/dev/urandom"), source))?;
     let snapshot = snapshot?;
     let parts = (text.as_slice(), pairs.as_deref());
     let commitment = commitment(&random, parts, cell_min, |write| write(&snapshot));
@@ -175,6 +172,19 @@ pub fn approve(asked: &StudyApprove, now: Timestamp) -> Result<SignedApproval, S
     ]);
     folder.complete(&files)?;
     Ok(signed)
+}
+
+/// The study that a file holds, or that was proposed by a name: then with the text that was reviewed, where one was.
+fn as_reviewed(config: &SiteConfig, word: &Path) -> Result<Study, StudyError> {
+    let study = wire::jobs::study(&proposed::file(config, word))?;
+    match proposed::is_another(config, word, &study)? {
+        false => Ok(study),
+        true => Err(StudyError::Known {
+            name: study.name.to_string(),
+            found: "a text that has changed since `study review` showed it".to_owned(),
+            wanted: "the text that was reviewed: review it again, as it is now",
+        }),
+    }
 }
 
 /// The file of pairs that physicians have judged, where the study has such: all its patients are those of the study.

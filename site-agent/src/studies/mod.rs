@@ -2,7 +2,7 @@
 //! frozen patients, and a signed approval that commits to all of them.
 //!
 //! ```text
-//! FOLDER/proposed/       NAME.study.toml
+//! FOLDER/proposed/       NAME.study.toml  NAME.reviewed
 //! FOLDER/studies/NAME/   study.toml  site.toml  snapshot.parquet  pairs.csv  patients  patients.N  approval.json  openings/RUN
 //! ```
 

@@ -11,6 +11,8 @@ use wire::private;
 
 const FOLDER: &str = "proposed";
 const ENDING: &str = ".study.toml";
+/// How the name of a file ends that holds the digest of the text that was reviewed last.
+const REVIEWED: &str = ".reviewed";
 /// Studies that are kept for approval at most.
 const PROPOSED_MAX: usize = 64;
 
@@ -18,14 +20,56 @@ fn path(folder: &Path, name: &str) -> PathBuf {
     folder.join(FOLDER).join(format!("{name}{ENDING}"))
 }
 
+/// The name of a proposed study that a word of the command line means; none where it means a file.
+fn named(word: &Path) -> Option<&str> {
+    let name = word.to_str().filter(|word| !is_file(word));
+    name.filter(|name| StudyName::new(name).is_ok())
+}
+
 /// The file that a word of the command line means: itself, or the text of the study of that name, as it was proposed.
 #[must_use]
 pub fn file(config: &SiteConfig, word: &Path) -> PathBuf {
-    let name = word.to_str().filter(|word| !is_file(word));
-    match name.filter(|name| StudyName::new(name).is_ok()) {
+    match named(word) {
         Some(name) => path(&config.folder, name),
         None => word.to_owned(),
     }
+}
+
+/// Keeps which text of a proposed study was reviewed: the coordinator can replace it at any time.
+///
+/// # Errors
+/// [`ChainError::File`] where it cannot be written.
+pub fn reviewed(config: &SiteConfig, word: &Path, study: &Study) -> Result<(), ChainError> {
+    let Some(name) = named(word) else {
+        return Ok(());
+    };
+    let path = mark(&config.folder, name);
+    private::write(&path, study.digest().as_bytes())
+        .map_err(|source| file_error(&path, "written", source))
+}
+
+/// Whether a proposed study has another text than the one that was reviewed last.
+///
+/// # Errors
+/// [`ChainError::File`] where that cannot be read.
+pub(super) fn is_another(
+    config: &SiteConfig,
+    word: &Path,
+    study: &Study,
+) -> Result<bool, ChainError> {
+    let Some(name) = named(word) else {
+        return Ok(false);
+    };
+    let path = mark(&config.folder, name);
+    match fs::read_to_string(&path) {
+        Ok(digest) => Ok(digest != study.digest()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(file_error(&path, "read", error)),
+    }
+}
+
+fn mark(folder: &Path, name: &str) -> PathBuf {
+    folder.join(FOLDER).join(format!("{name}{REVIEWED}"))
 }
 
 /// Keeps the text of a study that names this site, for whoever may approve it.

@@ -41,6 +41,7 @@ mod packets;
 mod rare_columns;
 mod recovery;
 mod regression;
+mod replaced;
 mod report_pages;
 mod ridges;
 mod service;
