@@ -12,3 +12,4 @@ pub mod portable;
 pub mod precision;
 pub mod prox;
 pub mod seed;
+pub(crate) mod widths;

@@ -11,12 +11,14 @@ const LANES: usize = 8;
 
 /// Inner product of two slices of one length, summed in eight fixed lanes.
 #[must_use]
+#[inline(always)]
 pub fn inner(left: &[f64], right: &[f64]) -> f64 {
     sum_of_pairs(left, right, |a, b| a * b)
 }
 
 /// Sums over two slices of one length what `of` makes of each pair, in eight fixed lanes.
 #[must_use]
+#[inline(always)]
 pub fn sum_of_pairs(left: &[f64], right: &[f64], of: impl Fn(f64, f64) -> f64) -> f64 {
     let mut lanes = [0.0; LANES];
     let (left_chunks, left_rest) = left.as_chunks::<LANES>();

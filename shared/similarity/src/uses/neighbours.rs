@@ -7,11 +7,19 @@
 
 #![expect(clippy::disallowed_methods, reason = "one site works it out alone")]
 
+mod apart;
+mod grouped;
+
+use std::ops::Range;
+
 use ndarray::parallel::prelude::*;
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis, CowArray, Ix2, s};
 
 use crate::numeric::linear_algebra::add_product;
 use crate::numeric::portable::inner;
+use crate::numeric::widths::widths;
+
+pub use apart::{NearBoth, neighbours_apart};
 
 /// Patients of a block of candidates.
 pub(crate) const BLOCK: usize = 512;
@@ -47,14 +55,28 @@ impl NeighbourRule {
     }
 
     /// Whether any of some scores is nearer than another: without a branch and without a sum, so that it is vectorised.
-    #[inline(always)]
     fn any_nearer(self, scores: &[f64], other: f64) -> bool {
+        let mut found = false;
         match self {
-            Self::Distance => any(scores, |score| score < other),
-            Self::InnerProduct => any(scores, |score| score > other),
+            Self::Distance => any_below(scores, other, &mut found),
+            Self::InnerProduct => any_above(scores, other, &mut found),
         }
+        found
     }
 }
+
+#[inline(always)]
+fn any_below_body(scores: &[f64], other: f64, found: &mut bool) {
+    *found = any(scores, |score| score < other);
+}
+
+#[inline(always)]
+fn any_above_body(scores: &[f64], other: f64, found: &mut bool) {
+    *found = any(scores, |score| score > other);
+}
+
+widths! { any_below = any_below_body(scores: &[f64], other: f64, found: &mut bool) }
+widths! { any_above = any_above_body(scores: &[f64], other: f64, found: &mut bool) }
 
 /// Whether any number is so, in lanes.
 #[inline(always)]
@@ -172,6 +194,9 @@ impl<'a> Candidates<'a> {
         count: usize,
         others_only: bool,
     ) -> Vec<Vec<Neighbour>> {
+        if let Some(found) = grouped::search(self, queries, rule, (count, others_only)) {
+            return found;
+        }
         let blocks = queries.nrows().div_ceil(QUERIES);
         let strips = STRIPS.div_ceil(blocks.max(1));
         let length = self.rows.nrows().div_ceil(strips).next_multiple_of(BLOCK);
@@ -224,26 +249,7 @@ impl Walk<'_, '_> {
         let mut nearest = vec![Vec::with_capacity(self.count.min(end - begin) + 1); rows.nrows()];
         let mut scratch = vec![0.0; rows.nrows() * BLOCK.min(end - begin)];
         for column in (begin..end).step_by(BLOCK) {
-            let range = column..(column + BLOCK).min(end);
-            let others = self.candidates.rows.slice(s![range.clone(), ..]);
-            let shape = (rows.nrows(), range.len());
-            let mut scores = ArrayViewMut2::from_shape(shape, &mut scratch[..shape.0 * shape.1])
-                .expect("the scratch holds a block");
-            match self.rule {
-                // What is equal for all candidates of a query is added to those that are kept.
-                NeighbourRule::Distance => {
-                    let theirs = self.candidates.squares.slice(s![range]);
-                    let theirs = theirs.as_slice().expect("squares are contiguous");
-                    for mut row in scores.rows_mut() {
-                        let row = row.as_slice_mut().expect("a block is row-major");
-                        row.copy_from_slice(theirs);
-                    }
-                    add_products(-2.0, &rows, &others, 1.0, &mut scores);
-                }
-                NeighbourRule::InnerProduct => {
-                    add_products(1.0, &rows, &others, 0.0, &mut scores);
-                }
-            }
+            let scores = self.scores(&rows, column..(column + BLOCK).min(end), &mut scratch);
             for (query, scores) in scores.rows().into_iter().enumerate() {
                 let itself = match self.others_only {
                     true => (first + query).checked_sub(column),
@@ -256,6 +262,35 @@ impl Walk<'_, '_> {
         nearest
     }
 
+    /// What a block of queries and a block of candidates are compared by: what is equal for all candidates of a query is added to those that
+    /// are kept.
+    fn scores<'s>(
+        &self,
+        rows: &ArrayView2<f64>,
+        range: Range<usize>,
+        scratch: &'s mut [f64],
+    ) -> ArrayViewMut2<'s, f64> {
+        let others = self.candidates.rows.slice(s![range.clone(), ..]);
+        let shape = (rows.nrows(), range.len());
+        let mut scores = ArrayViewMut2::from_shape(shape, &mut scratch[..shape.0 * shape.1])
+            .expect("the scratch holds a block");
+        match self.rule {
+            NeighbourRule::Distance => {
+                let theirs = self.candidates.squares.slice(s![range]);
+                let theirs = theirs.as_slice().expect("squares are contiguous");
+                for mut row in scores.rows_mut() {
+                    let row = row.as_slice_mut().expect("a block is row-major");
+                    row.copy_from_slice(theirs);
+                }
+                add_products(-2.0, rows, &others, 1.0, &mut scores);
+            }
+            NeighbourRule::InnerProduct => {
+                add_products(1.0, rows, &others, 0.0, &mut scores);
+            }
+        }
+        scores
+    }
+
     /// Keeps what of the scores of candidates from row `begin` is nearer than what is known. Most chunks hold nothing.
     fn keep(
         &self,
@@ -265,8 +300,7 @@ impl Walk<'_, '_> {
         itself: Option<usize>,
     ) {
         for (chunk, scores) in scores.chunks(CHUNK).enumerate() {
-            let last = nearest.last().filter(|_| nearest.len() == self.count);
-            if last.is_some_and(|last| !self.rule.any_nearer(scores, last.score)) {
+            if !self.may_keep(nearest, scores) {
                 continue;
             }
             for (place, score) in scores.iter().enumerate() {
@@ -280,6 +314,12 @@ impl Walk<'_, '_> {
                 }
             }
         }
+    }
+
+    /// Whether any of some scores is nearer than all that are kept.
+    fn may_keep(&self, nearest: &[Neighbour], scores: &[f64]) -> bool {
+        let last = nearest.last().filter(|_| nearest.len() == self.count);
+        last.is_none_or(|last| self.rule.any_nearer(scores, last.score))
     }
 
     /// Keeps the best `count`, in order. Candidates come by row, so an equal score goes behind.
@@ -415,69 +455,4 @@ pub(crate) fn products(rows: &ArrayView2<f64>, others: &ArrayView2<f64>) -> Arra
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Points of a small grid, so that many scores are equal, and all of them exact.
-    fn points(count: usize, step: usize) -> Array2<f64> {
-        let coordinate = |(row, column): (usize, usize)| ((row * step + 7 * column) % 5) as f64;
-        Array2::from_shape_fn((count, 3), coordinate)
-    }
-
-    fn sorted(
-        candidates: &Array2<f64>,
-        query: ndarray::ArrayView1<f64>,
-        rule: NeighbourRule,
-        but: Option<usize>,
-        count: usize,
-    ) -> Vec<Neighbour> {
-        let score = |row: usize| match rule {
-            NeighbourRule::Distance => {
-                let apart = &candidates.row(row) - &query;
-                apart.dot(&apart)
-            }
-            NeighbourRule::InnerProduct => candidates.row(row).dot(&query),
-        };
-        let others = (0..candidates.nrows()).filter(|row| Some(*row) != but);
-        let mut all: Vec<Neighbour> = others
-            .map(|row| Neighbour {
-                row,
-                score: score(row),
-            })
-            .collect();
-        all.sort_by(|a, b| match rule {
-            NeighbourRule::Distance => a.score.total_cmp(&b.score),
-            NeighbourRule::InnerProduct => b.score.total_cmp(&a.score),
-        });
-        all.truncate(count);
-        all
-    }
-
-    /// One query walks the candidates in strips that are merged, many in blocks of queries: equal scores go by row in both.
-    #[test]
-    fn of_equal_scores_the_first_rows_are_kept_in_strips_and_in_blocks() {
-        let stored = points(3_000, 11);
-        let candidates = Candidates::new(stored.view());
-        for rule in [NeighbourRule::Distance, NeighbourRule::InnerProduct] {
-            for (queries, count) in [(1, 9), (2, 3_001), (300, 40), (5_000, 2)] {
-                let asked = points(queries, 3);
-                let found = candidates.nearest(&asked.view(), rule, count).unwrap();
-                assert_eq!(found.len(), queries);
-                for query in [0, queries / 2, queries - 1] {
-                    let wanted = sorted(&stored, asked.row(query), rule, None, count);
-                    assert_eq!(found[query], wanted, "{rule:?}, query {query} of {queries}");
-                }
-            }
-            let found = candidates.nearest_others(rule, 6).unwrap();
-            for query in [0, 511, 512, 1_536, 2_999] {
-                let wanted = sorted(&stored, stored.row(query), rule, Some(query), 6);
-                assert_eq!(found[query], wanted, "{rule:?}, patient {query}");
-            }
-            let rows = [2_999, 0, 1_536];
-            let some = neighbours_of_rows(&stored.view(), &rows, rule, 6).unwrap();
-            for (row, near) in rows.iter().zip(some) {
-                assert_eq!(near, found[*row], "{rule:?}, patient {row}");
-            }
-        }
-    }
-}
+mod tests;

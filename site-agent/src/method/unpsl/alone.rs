@@ -44,7 +44,14 @@ pub(in crate::method) fn learn(
         Some(fold) => {
             let folds = site.parted(settings.folds().ok_or_else(no_folds)?)?;
             let seeds = (site.seed, None);
-            without(seeds, prepared, of_part, &labels, (&folds, &[fold]))
+            let whole = unpsl::summarise(&labels, of_part.pairs, site.seed);
+            without(
+                seeds,
+                prepared,
+                of_part,
+                (&labels, &whole),
+                (&folds, &[fold]),
+            )
         }
     };
     let mut lowerings = 0;

@@ -15,18 +15,20 @@ use similarity::learn::unpsl::Labels;
 use similarity::learn::unpsl::selection::Folds;
 use similarity::numeric::linear_algebra::product;
 use similarity::uses::neighbours::{
-    EvaluateError, Neighbour, NeighbourRule, neighbours, neighbours_of_rows,
+    EvaluateError, Neighbour, NeighbourRule, neighbours, neighbours_apart, neighbours_of_rows,
 };
+use std::borrow::Cow;
 
 /// Leave-one-out k-NN within the site: patients of class i that were predicted as class j, by both rules of the learned
 /// metric and, beside them, by the Euclidean distance of the same standardised patients. With them the site's pairs: dissimilar
 /// and similar ones by whether s >= b says that they are alike. A metric that is 0 judges nobody: all are equally near.
-/// Of the patients who are `judged`. Empty where the outcome has no classes or there are too few patients.
+/// Of the patients who are `judged`; `plain` has their nearest by that distance, where a validation has found them. Empty where the outcome has no classes or there are too few patients.
 #[must_use]
 pub fn evaluate(
     results: &LocalResults<'_>,
     classes: usize,
     judged: &[bool],
+    plain: Option<&Plain>,
 ) -> Vec<EvaluationCounts> {
     let Outcome::Classes { codes, .. } = results.outcome else {
         return Vec::new();
@@ -51,16 +53,18 @@ pub fn evaluate(
             });
         }
     }
-    let plain = results.matrix.view();
-    counts.extend(judging.nearest(EUCLIDEAN_RULE, NeighbourRule::Distance, &plain));
+    counts.extend(match plain {
+        Some(plain) => judging.by(EUCLIDEAN_RULE, &plain.of_all),
+        None => {
+            let patients = results.matrix.view();
+            judging.nearest(EUCLIDEAN_RULE, NeighbourRule::Distance, &patients)
+        }
+    });
     if !results.is_empty() {
         counts.extend(pairs(results, &judging));
     }
     counts
 }
-
-/// How the patients are placed to be compared where a fold is held out, a row each.
-type Placing<'p> = &'p dyn Fn(usize) -> Array2<f64>;
 
 /// Neighbours that held-out patients have; 0 where they were chosen for each fold.
 #[must_use]
@@ -81,7 +85,7 @@ pub fn validate(
     results: &LocalResults<'_>,
     finishing: &Finishing,
     classes: usize,
-    judged: &[bool],
+    (judged, plain): (&[bool], &Plain),
     is_alone: bool,
 ) -> Result<Vec<EvaluationCounts>, EvaluateError> {
     let (Outcome::Classes { codes, .. }, Some(folds)) = (results.outcome, results.folds) else {
@@ -99,20 +103,23 @@ pub fn validate(
         product(&results.matrix.view(), &model)
     };
     let count = |fold: usize| finishing.of_fold(fold).neighbours as usize;
-    let plain = |_| results.matrix.clone();
-    let rules: [(&str, NeighbourRule, Placing<'_>); 3] = [
-        (DISTANCE_RULE, NeighbourRule::Distance, &projected),
-        (INNER_PRODUCT_RULE, NeighbourRule::InnerProduct, &projected),
-        (EUCLIDEAN_RULE, NeighbourRule::Distance, &plain),
+    let rules = [
+        (DISTANCE_RULE, Some(NeighbourRule::Distance)),
+        (INNER_PRODUCT_RULE, Some(NeighbourRule::InnerProduct)),
+        (EUCLIDEAN_RULE, None),
     ];
-    let found = |(_, rule, place): &(_, _, Placing<'_>)| {
-        held_out_neighbours((folds, judged), *rule, &count, *place)
+    let found = |(_, rule): &(_, Option<NeighbourRule>)| match rule {
+        Some(rule) => {
+            held_out_neighbours((folds, judged), *rule, &count, &projected).map(Cow::Owned)
+        }
+        None => Ok(Cow::Borrowed(&plain.of_others)),
     };
-    let found: Result<Vec<_>, EvaluateError> = rules.iter().map(found).collect();
+    let found: Result<Vec<Cow<'_, Vec<Vec<Neighbour>>>>, EvaluateError> =
+        rules.iter().map(found).collect();
     let found = found?;
     let shares: Vec<Vec<Vec<f64>>> = found.iter().map(|near| judging.shares(near)).collect();
     let judged = rules.iter().zip(&found).zip(&shares);
-    let counts = judged.filter_map(|(((name, ..), found), own)| {
+    let counts = judged.filter_map(|(((name, _), found), own)| {
         let gains = match (*name, shares.last()) {
             (EUCLIDEAN_RULE, _) | (_, None) => Gains::default(),
             (_, Some(euclidean)) => gains_of_classes(euclidean, own, (codes, classes), is_alone),
@@ -124,6 +131,41 @@ pub fn validate(
         })
     });
     Ok(counts.collect())
+}
+
+/// The nearest of each patient who is judged by the Euclidean distance of the standardised patients; nobody of the others.
+#[derive(Debug, Clone)]
+pub struct Plain {
+    of_all: Vec<Vec<Neighbour>>,
+    of_others: Vec<Vec<Neighbour>>,
+}
+
+/// Of the patients who are `judged`, among all and among those of the other folds, by one walk.
+///
+/// # Errors
+/// [`EvaluateError`].
+pub fn plain(
+    results: &LocalResults<'_>,
+    finishing: &Finishing,
+    judged: &[bool],
+) -> Result<Plain, EvaluateError> {
+    let rows: Vec<usize> = (0..judged.len()).filter(|row| judged[*row]).collect();
+    let parts = results.folds.map_or(&[][..], Folds::of_each);
+    let of_others = |fold: usize| finishing.of_fold(fold).neighbours as usize;
+    let counts = (results.neighbours as usize, &of_others as _);
+    let patients = results.matrix.view();
+    let found = neighbours_apart(&patients, &rows, parts, NeighbourRule::Distance, counts)?;
+    let of_each = |near: Vec<Vec<Neighbour>>| {
+        let mut each = vec![Vec::new(); judged.len()];
+        rows.iter()
+            .zip(near)
+            .for_each(|(row, near)| each[*row] = near);
+        each
+    };
+    Ok(Plain {
+        of_all: of_each(found.of_all),
+        of_others: of_each(found.of_others),
+    })
 }
 
 /// Judged pairs by bins of what the metric of their fold says of them, each with whether it is similar: of pairs whose two patients
@@ -162,7 +204,7 @@ fn held_out_neighbours(
     (folds, judged): (&Folds, &[bool]),
     rule: NeighbourRule,
     count: &dyn Fn(usize) -> usize,
-    place: Placing<'_>,
+    place: &dyn Fn(usize) -> Array2<f64>,
 ) -> Result<Vec<Vec<Neighbour>>, EvaluateError> {
     let mut found = vec![Vec::new(); folds.of_each().len()];
     for fold in 0..folds.count() {

@@ -43,8 +43,8 @@ const ITERATIONS_MAX: usize = 200;
 
 /// Bytes of the objectives that are kept at most, but for one.
 const OBJECTIVES_BYTES_MAX: usize = 1 << 29;
-/// Bytes of a drawn pair, which lies at both of its patients.
-const PAIR_BYTES: usize = 10;
+/// Bytes of a drawn pair.
+const PAIR_BYTES: usize = 5;
 
 /// UnPSL at one site.
 pub(super) struct Learner {
@@ -54,6 +54,8 @@ pub(super) struct Learner {
     objectives: Vec<(Part, SiteObjective)>,
     /// Where the sites hold their duals. It follows from the rounds that this process has answered, or has answered again.
     dual: SiteDual,
+    /// What the site has of patients and pairs, once it was asked for.
+    drawn: OnceCell<Summary>,
     /// Patients in judged pairs at least, and pairs, of which anything is counted.
     judged_min: u64,
 }
@@ -65,6 +67,7 @@ impl Learner {
             dual: SiteDual::new(settings.relaxation),
             settings,
             objectives: Vec::new(),
+            drawn: OnceCell::new(),
         }
     }
 
@@ -85,10 +88,17 @@ impl Learner {
 
     /// Patients and pairs.
     pub(super) fn summary(&self, site: &SiteRun) -> Result<Summary, Stop> {
-        let pairs = self.settings.objective.pairs;
         let labels = labels(site, self.settings.supervision)?;
-        let own = summarise(&labels, pairs, site.seed);
-        Ok(own.released(&labels, self.precision()))
+        Ok(self
+            .drawn(site, &labels)
+            .released(&labels, self.precision()))
+    }
+
+    /// The same, exactly. Pairs are drawn once for it.
+    fn drawn(&self, site: &SiteRun, labels: &Labels) -> Summary {
+        let pairs = self.settings.objective.pairs;
+        let drawn = || summarise(labels, pairs, site.seed);
+        *self.drawn.get_or_init(drawn)
     }
 
     pub(super) fn answer(
@@ -263,13 +273,22 @@ impl Learner {
         };
         results::write(&local, &site.folder)
             .map_err(|error| Stop::failed(Code::Results, error.to_string()))?;
-        let mut validation = match &judged {
-            _ if models.is_empty() => Vec::new(),
-            Some(own) => evaluation::validate(&local, finishing, classes, own, site.job.is_alone())
-                .map_err(fault)?,
-            None => evaluation::nobody(evaluation::neighbours_of(finishing), classes),
+        let drawn = site.drawn(&prepared.totals);
+        let plain = match (&folds, &judged) {
+            (Some(_), Some(own)) => Some(evaluation::plain(&local, finishing, own).map_err(fault)?),
+            _ => None,
         };
-        let evaluation = evaluation::evaluate(&local, classes, &site.drawn(&prepared.totals));
+        let mut validation = match (&judged, &plain) {
+            _ if models.is_empty() => Vec::new(),
+            (Some(own), Some(plain)) => {
+                let held_out = (own.as_slice(), plain);
+                evaluation::validate(&local, finishing, classes, held_out, site.job.is_alone())
+                    .map_err(fault)?
+            }
+            _ => evaluation::nobody(evaluation::neighbours_of(finishing), classes),
+        };
+        let plain = plain.filter(|_| judged.as_ref() == Some(&drawn));
+        let evaluation = evaluation::evaluate(&local, classes, &drawn, plain.as_ref());
         if !models.is_empty() && self.settings.supervision.wants_judgements() {
             let shares = match (&folds, &judged) {
                 (Some(folds), Some(judged)) => {
@@ -363,7 +382,8 @@ impl Learner {
             [] => objective(prepared, &labels, &settings, seeds),
             left_out => {
                 let folds = self.folds(site)?;
-                without(seeds, prepared, &settings, &labels, (&folds, left_out))
+                let whole = (&labels, &self.drawn(site, &labels));
+                without(seeds, prepared, &settings, whole, (&folds, left_out))
             }
         }
     }
@@ -409,7 +429,7 @@ fn without(
     seeds: Seeds,
     prepared: &Prepared,
     settings: &Settings,
-    labels: &Labels,
+    (labels, whole): (&Labels, &Summary),
     (folds, left_out): (&Folds, &[u32]),
 ) -> Result<SiteObjective, Stop> {
     let is_fold = |fold: &u32| (*fold as usize) < folds.count();
@@ -419,18 +439,10 @@ fn without(
     }
     let rows = folds.without(left_out);
     let training = labels.among(&rows);
-    let summary = |labels: &Labels| summarise(labels, settings.pairs, seeds.0);
-    let totals = prepared
-        .totals
-        .for_part(&summary(labels), &summary(&training));
-    let part = Prepared {
-        matrix: prepared.matrix.select(Axis(0), &rows),
-        standardisation: prepared.standardisation.clone(),
-        totals,
-        pooled: prepared.pooled.clone(),
-    };
-    objective(&part, &training, settings, seeds)?
-        .counted_from(&prepared.totals)
+    let matrix = prepared.matrix.select(Axis(0), &rows);
+    let totals = (&prepared.totals, whole);
+    let pooled = prepared.pooled.clone();
+    SiteObjective::of_part(&matrix.view(), &training, settings, totals, seeds, pooled)
         .map_err(fault)
 }
 

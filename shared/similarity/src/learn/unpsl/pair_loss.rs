@@ -20,6 +20,7 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, Zip, s};
 use super::labels::Labels;
 use super::settings::{Form, Pairs};
 use super::sweep::{Kinds, Tallies, sweep_labelled};
+use super::totals::Summary;
 use crate::numeric::linear_algebra::{product_into, transposed_product_into};
 use crate::numeric::seed::Seed;
 use blocks::{Block, ClassRange, blocked, sweep_classes};
@@ -116,21 +117,17 @@ enum Layout {
     Listed(ListedPairs),
 }
 
-impl PairLoss {
-    /// Joins patients (n x d) and labels of the same n; partners are drawn from the seed.
-    ///
-    /// # Panics
-    /// Where patients and labels differ in number.
-    #[must_use]
-    pub fn new(
-        patients: &ArrayView2<f64>,
-        labels: &Labels,
-        pairs: Pairs,
-        weights: PairWeightValues,
-        form: Form,
-        seed: Seed,
-    ) -> Self {
-        assert_eq!(patients.nrows(), labels.patients(), "one label per patient");
+/// The pairs of one site, and the order in which they want its patients.
+pub(super) struct Arrangement {
+    /// The patient of each row.
+    order: Vec<usize>,
+    layout: Layout,
+    judged: Option<(ListedPairs, f64)>,
+}
+
+impl Arrangement {
+    /// Of these labels; partners are drawn from the seed.
+    pub(super) fn of(labels: &Labels, pairs: Pairs, seed: Seed) -> Self {
         // Sorted by class where all pairs are labelled by it, else as they come.
         let order: Vec<usize> = match (pairs, labels) {
             (Pairs::All, Labels::Classes(codes) | Labels::Both { codes, .. }) => by_class(codes),
@@ -161,12 +158,56 @@ impl PairLoss {
             Labels::Classes(_) | Labels::Pairs(_) | Labels::Judged(_) => None,
         };
         Self {
-            patients: patients.select(Axis(0), &order),
+            order,
             layout,
             judged,
+        }
+    }
+
+    /// Counts of the patients, and of the pairs that enter the loss.
+    pub(super) fn summary(&self, labels: &Labels) -> Summary {
+        Summary {
+            patients: self.order.len() as u64,
+            pairs: match (&self.layout, labels) {
+                (Layout::Listed(pairs), _) => pairs.count().plus(labels.in_addition()),
+                (Layout::Classes(_) | Layout::Matrix(_), _) => labels.count(),
+            },
+        }
+    }
+
+    /// With the patients' matrix.
+    pub(super) fn loss(
+        self,
+        patients: &ArrayView2<f64>,
+        weights: PairWeightValues,
+        form: Form,
+    ) -> PairLoss {
+        PairLoss {
+            patients: patients.select(Axis(0), &self.order),
+            layout: self.layout,
+            judged: self.judged,
             weights,
             form,
         }
+    }
+}
+
+impl PairLoss {
+    /// Joins patients (n x d) and labels of the same n; partners are drawn from the seed.
+    ///
+    /// # Panics
+    /// Where patients and labels differ in number.
+    #[must_use]
+    pub fn new(
+        patients: &ArrayView2<f64>,
+        labels: &Labels,
+        pairs: Pairs,
+        weights: PairWeightValues,
+        form: Form,
+        seed: Seed,
+    ) -> Self {
+        assert_eq!(patients.nrows(), labels.patients(), "one label per patient");
+        Arrangement::of(labels, pairs, seed).loss(patients, weights, form)
     }
 
     /// X, n x d, in an order of its own.
@@ -223,6 +264,45 @@ impl PairLoss {
         }
     }
 
+    /// A pass at E and threshold b; none where E is beyond all bounds.
+    fn at<'a>(
+        &self,
+        projected: &'a Array2<f64>,
+        threshold: f64,
+        factor: Option<&'a Array2<f64>>,
+        sums: bool,
+    ) -> Option<Pass<'a>> {
+        let bounded = projected.iter().all(|value| value.abs() < PROJECTION_MAX);
+        let squares = || match self.form {
+            Form::InnerProduct => None,
+            Form::Distance => Some(projected.map_axis(Axis(1), |row| row.dot(&row))),
+        };
+        bounded.then(|| Pass {
+            projected,
+            factor,
+            sums,
+            squares: squares(),
+            kinds: self.kinds(threshold),
+        })
+    }
+
+    /// Weights, and the threshold of a pass.
+    fn kinds(&self, threshold: f64) -> Kinds {
+        Kinds {
+            similar: self.weights.similar,
+            dissimilar: self.weights.dissimilar,
+            threshold: self.sign() * threshold,
+        }
+    }
+
+    /// The pairs, where all that count are listed.
+    fn listed(&self) -> Option<&ListedPairs> {
+        match (&self.layout, &self.judged) {
+            (Layout::Listed(pairs), None) => Some(pairs),
+            (Layout::Listed(_), Some(_)) | (Layout::Classes(_) | Layout::Matrix(_), _) => None,
+        }
+    }
+
     /// One pass over the pairs at E and threshold b.
     fn pass(
         &self,
@@ -231,7 +311,7 @@ impl PairLoss {
         factor: Option<&Array2<f64>>,
         sums: bool,
     ) -> Passed {
-        if !projected.iter().all(|value| value.abs() < PROJECTION_MAX) {
+        let Some(pass) = self.at(projected, threshold, factor, sums) else {
             let zeros = |like: &Array2<f64>| Array2::zeros(like.raw_dim());
             return Passed {
                 loss: f64::INFINITY,
@@ -239,21 +319,6 @@ impl PairLoss {
                 weighted: factor.map(zeros),
                 sums: sums.then(|| RowSums::zeros(projected.nrows())),
             };
-        }
-        let squares = match self.form {
-            Form::InnerProduct => None,
-            Form::Distance => Some(projected.map_axis(Axis(1), |row| row.dot(&row))),
-        };
-        let pass = Pass {
-            projected,
-            factor,
-            sums,
-            squares,
-            kinds: Kinds {
-                similar: self.weights.similar,
-                dissimilar: self.weights.dissimilar,
-                threshold: self.sign() * threshold,
-            },
         };
         let mut passed = match &self.layout {
             Layout::Listed(pairs) => pairs.pass(&pass),

@@ -2,31 +2,28 @@
 
 mod at_zero;
 mod derivatives;
+mod making;
 mod rounding;
 mod scales;
 
 use std::sync::{Arc, OnceLock};
 
-use ndarray::{Array2, ArrayView2, s};
+use ndarray::{Array2, s};
 
 use super::correlation::Correlation;
-use super::labels::Labels;
 use super::pair_loss::PairLoss;
-use super::settings::{CorrelationScope, Settings, SettingsError, Threshold};
-use super::totals::{Summary, Totals, summarise};
+use super::settings::{Settings, SettingsError, Threshold};
+use super::totals::Summary;
 use crate::numeric::axes::Axes;
 use crate::numeric::lbfgs::{Limits, Status, minimise};
 use crate::numeric::linear_algebra::LinearAlgebraError;
 use crate::numeric::offsets::Offsets;
 use crate::numeric::portable::norm;
 use crate::numeric::precision::Precision;
-use crate::numeric::seed::Seed;
 
 use at_zero::AtZero;
 pub(super) use rounding::FINE;
 use rounding::Patient;
-use rounding::offsets;
-use scales::{scales, weights};
 
 pub use derivatives::{SiteDerivatives, ThresholdDerivatives};
 
@@ -140,112 +137,6 @@ pub struct SiteObjective {
 }
 
 impl SiteObjective {
-    /// The objective of a site whose correlation is its own ([`CorrelationScope::Site`]).
-    ///
-    /// `patients` is X, n x d. A site without similar or without dissimilar pairs takes part; its
-    /// summary says so. One without any, as a part of a site may be, adds nothing. By its `secret` it rounds from offsets that nobody else
-    /// knows; none where no other site adds to what it says.
-    ///
-    /// # Errors
-    /// [`ObjectiveError`].
-    pub fn new(
-        patients: &ArrayView2<f64>,
-        labels: &Labels,
-        settings: &Settings,
-        totals: &Totals,
-        seed: Seed,
-        secret: Option<Seed>,
-    ) -> Result<Self, ObjectiveError> {
-        if settings.correlation == CorrelationScope::Pooled && settings.lambda_correlation > 0.0 {
-            let wanted = patients.ncols();
-            return Err(ObjectiveError::CorrelationMismatch { found: 0, wanted });
-        }
-        check(patients, labels, settings)?;
-        let own =
-            (settings.lambda_correlation > 0.0).then(|| Arc::new(Correlation::of_matrix(patients)));
-        Self::build(patients, labels, settings, totals, (seed, secret), own)
-    }
-
-    /// The objective of a site under a correlation pooled over all sites.
-    ///
-    /// # Errors
-    /// [`ObjectiveError`].
-    pub fn with_pooled_correlation(
-        patients: &ArrayView2<f64>,
-        labels: &Labels,
-        settings: &Settings,
-        totals: &Totals,
-        seed: Seed,
-        secret: Option<Seed>,
-        correlation: Arc<Correlation>,
-    ) -> Result<Self, ObjectiveError> {
-        check(patients, labels, settings)?;
-        let (found, wanted) = (correlation.features(), patients.ncols());
-        if found != wanted {
-            return Err(ObjectiveError::CorrelationMismatch { found, wanted });
-        }
-        Self::build(
-            patients,
-            labels,
-            settings,
-            totals,
-            (seed, secret),
-            Some(correlation),
-        )
-    }
-
-    fn build(
-        patients: &ArrayView2<f64>,
-        labels: &Labels,
-        settings: &Settings,
-        totals: &Totals,
-        (seed, secret): (Seed, Option<Seed>),
-        correlation: Option<Arc<Correlation>>,
-    ) -> Result<Self, ObjectiveError> {
-        let summary = summarise(labels, settings.pairs, seed);
-        check_totals(&summary, totals)?;
-        if totals.pairs.total() == 0 {
-            return Err(ObjectiveError::NoPairs {
-                patients: patients.nrows(),
-            });
-        }
-        let weights = weights(settings.pair_weights, totals)?;
-        let scales = scales(settings, &summary, totals, weights, labels.crowding());
-        let own = AtZero::of(settings, summary.pairs, weights, scales.loss);
-        let loss = PairLoss::new(
-            patients,
-            labels,
-            settings.pairs,
-            weights,
-            settings.form,
-            seed,
-        );
-        Ok(Self {
-            at_zero: [own, AtZero::part_of(settings, totals, weights)],
-            offsets: offsets(secret, &loss, (settings, summary)),
-            loss,
-            correlation: correlation.filter(|_| settings.lambda_correlation > 0.0),
-            settings: *settings,
-            summary,
-            features: patients.ncols(),
-            loss_scale: scales.loss,
-            curvature_scale: scales.curvature,
-            correlation_scale: scales.correlation * settings.lambda_correlation,
-            patient: scales.patient,
-            axes: OnceLock::new(),
-        })
-    }
-
-    /// The same for a part of the patients, with the loss at W = 0 of the totals of all: those of a part are the site's.
-    ///
-    /// # Errors
-    /// [`ObjectiveError::OneKind`].
-    pub fn counted_from(mut self, totals: &Totals) -> Result<Self, ObjectiveError> {
-        let weights = weights(self.settings.pair_weights, totals)?;
-        self.at_zero[1] = AtZero::part_of(&self.settings, totals, weights);
-        Ok(self)
-    }
-
     /// Counts of patients and pairs.
     #[must_use]
     pub fn summary(&self) -> Summary {
@@ -458,43 +349,4 @@ pub(super) fn add_proximity(
             square += away * away;
         });
     0.5 * penalty * square
-}
-
-fn check(
-    patients: &ArrayView2<f64>,
-    labels: &Labels,
-    settings: &Settings,
-) -> Result<(), ObjectiveError> {
-    settings.check(patients.ncols())?;
-    let (found, wanted) = (labels.patients(), patients.nrows());
-    if found != wanted {
-        return Err(ObjectiveError::LabelsMismatch { found, wanted });
-    }
-    let columns = patients.columns().into_iter();
-    if let Some(column) = columns
-        .into_iter()
-        .position(|c| c.iter().any(|v| !v.is_finite()))
-    {
-        return Err(ObjectiveError::NotFinite { column });
-    }
-    Ok(())
-}
-
-fn check_totals(summary: &Summary, totals: &Totals) -> Result<(), ObjectiveError> {
-    let enough = [
-        ("patients", totals.patients >= summary.patients),
-        (
-            "similar pairs",
-            totals.pairs.similar >= summary.pairs.similar,
-        ),
-        (
-            "dissimilar pairs",
-            totals.pairs.dissimilar >= summary.pairs.dissimilar,
-        ),
-        ("sites", totals.sites >= 1),
-    ];
-    match enough.iter().find(|(_, enough)| !enough) {
-        Some((what, _)) => Err(ObjectiveError::Totals { what }),
-        None => Ok(()),
-    }
 }

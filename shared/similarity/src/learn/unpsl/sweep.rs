@@ -10,6 +10,9 @@
 //! The loops are plain and free of branches so that the compiler uses the widest registers that the
 //! processor has; no operation is fused and sums run in fixed lanes, so every width gives equal bits.
 
+use crate::numeric::portable::inner;
+use crate::numeric::widths::widths;
+
 /// Elements of one inner pass: its scratch stays in the first-level cache.
 const CHUNK: usize = 64;
 /// Lanes of the sums.
@@ -155,6 +158,27 @@ fn exponential_of_minus(a: f64) -> f64 {
     series * power
 }
 
+/// Adds to `target` the rows `others` of a row-major matrix as wide, each times its factor.
+#[inline(always)]
+fn add_rows_body(target: &mut [f64], rows: &[f64], others: &[u32], factors: &[f64]) {
+    let width = target.len();
+    for (other, factor) in others.iter().zip(factors) {
+        let row = &rows[*other as usize * width..][..width];
+        for (sum, entry) in target.iter_mut().zip(row) {
+            *sum += factor * entry;
+        }
+    }
+}
+
+/// Inner products of one row with the rows `others` of a row-major matrix as wide.
+#[inline(always)]
+fn inner_products_body(own: &[f64], rows: &[f64], others: &[u32], products: &mut [f64]) {
+    let width = own.len();
+    for (other, product) in others.iter().zip(products) {
+        *product = inner(own, &rows[*other as usize * width..][..width]);
+    }
+}
+
 #[inline(always)]
 fn sweep_run_body(similarities: &mut [f64], kind: Kind, tally: &mut Tally) {
     let mut positive = [0.0; CHUNK];
@@ -226,45 +250,27 @@ fn sweep_labelled_body(
     }
 }
 
-/// Compiles a body once for each width of register, and picks one where it runs.
-macro_rules! widths {
-    ($(#[$documentation:meta])* $name:ident = $body:ident($($argument:ident: $kind:ty),*)) => {
-        $(#[$documentation])*
-        #[cfg(target_arch = "x86_64")]
-        pub(super) fn $name($($argument: $kind),*) {
-            #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-            fn widest($($argument: $kind),*) { $body($($argument),*) }
-            #[target_feature(enable = "avx2")]
-            fn wide($($argument: $kind),*) { $body($($argument),*) }
-            if is_x86_feature_detected!("avx512f")
-                && is_x86_feature_detected!("avx512dq")
-                && is_x86_feature_detected!("avx512vl")
-            {
-                // SAFETY: the processor has just said that it has these instructions.
-                unsafe { widest($($argument),*) }
-            } else if is_x86_feature_detected!("avx2") {
-                // SAFETY: as above.
-                unsafe { wide($($argument),*) }
-            } else {
-                $body($($argument),*)
-            }
-        }
-
-        $(#[$documentation])*
-        #[cfg(not(target_arch = "x86_64"))]
-        pub(super) fn $name($($argument: $kind),*) { $body($($argument),*) }
-    };
-}
-
 widths! {
     /// Replaces every s by the weighted derivative -w y sigma(-y (s - b)), all pairs of one kind.
-    sweep_run = sweep_run_body(similarities: &mut [f64], kind: Kind, tally: &mut Tally)
+    pub(super) sweep_run = sweep_run_body(similarities: &mut [f64], kind: Kind, tally: &mut Tally)
 }
 
 widths! {
     /// Replaces every s by the weighted derivative, each pair by its own label (0 gives 0).
-    sweep_labelled = sweep_labelled_body(
+    pub(super) sweep_labelled = sweep_labelled_body(
         similarities: &mut [f64], labels: &[i8], kinds: Kinds, tallies: &mut Tallies
+    )
+}
+
+widths! {
+    /// Adds rows of a row-major matrix that is as wide, each times its factor, in their order.
+    pub(super) add_rows = add_rows_body(target: &mut [f64], rows: &[f64], others: &[u32], factors: &[f64])
+}
+
+widths! {
+    /// Inner products of one row with others of a row-major matrix that is as wide.
+    pub(super) inner_products = inner_products_body(
+        own: &[f64], rows: &[f64], others: &[u32], products: &mut [f64]
     )
 }
 

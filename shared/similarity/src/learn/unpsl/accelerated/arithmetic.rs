@@ -2,21 +2,50 @@
 //! fixed order, no BLAS, nothing fused. All matrices are row-major slices.
 
 use crate::numeric::portable::inner;
+use crate::numeric::widths::widths;
 
-/// target (rows x columns) <- left (rows x inner) * right (inner x columns).
-pub(super) fn product_into(left: &[f64], right: &[f64], columns: usize, target: &mut [f64]) {
+/// Columns of a product that lie in one register where it is the widest.
+const LANES: usize = 8;
+
+widths! {
+    /// target (rows x columns) <- left (rows x inner) * right (inner x columns).
+    pub(super) product_into = product_into_body(
+        left: &[f64], right: &[f64], columns: usize, target: &mut [f64]
+    )
+}
+
+widths! {
+    /// target (d x d) <- W W' of W (d x m).
+    pub(super) gram_into = gram_into_body(metric: &[f64], rank: usize, target: &mut [f64])
+}
+
+widths! {
+    /// to <- to + factor * from.
+    pub(super) add_scaled = add_scaled_body(to: &mut [f64], factor: f64, from: &[f64])
+}
+
+#[inline(always)]
+fn product_into_body(left: &[f64], right: &[f64], columns: usize, target: &mut [f64]) {
     let middle = right.len() / columns;
     for (left, target) in left.chunks(middle).zip(target.chunks_mut(columns)) {
+        if columns == LANES {
+            let mut sums = [0.0; LANES];
+            for (factor, right) in left.iter().zip(right.as_chunks::<LANES>().0) {
+                let sums = sums.iter_mut().zip(right);
+                sums.for_each(|(sum, value)| *sum += factor * value);
+            }
+            target.copy_from_slice(&sums);
+            continue;
+        }
         target.fill(0.0);
         for (factor, right) in left.iter().zip(right.chunks(columns)) {
-            let sums = target.iter_mut().zip(right);
-            sums.for_each(|(sum, value)| *sum += factor * value);
+            add_scaled_body(target, *factor, right);
         }
     }
 }
 
-/// target (d x d) <- W W' of W (d x m).
-pub(super) fn gram_into(metric: &[f64], rank: usize, target: &mut [f64]) {
+#[inline(always)]
+fn gram_into_body(metric: &[f64], rank: usize, target: &mut [f64]) {
     let rows = metric.len() / rank;
     for one in 0..rows {
         let mine = &metric[one * rank..][..rank];
@@ -28,8 +57,8 @@ pub(super) fn gram_into(metric: &[f64], rank: usize, target: &mut [f64]) {
     }
 }
 
-/// to <- to + factor * from.
-pub(super) fn add_scaled(to: &mut [f64], factor: f64, from: &[f64]) {
+#[inline(always)]
+fn add_scaled_body(to: &mut [f64], factor: f64, from: &[f64]) {
     to.iter_mut()
         .zip(from)
         .for_each(|(sum, value)| *sum += factor * value);

@@ -2,6 +2,7 @@
 
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 
+use super::listed::{Derived, ListedPairs};
 use super::{PairLoss, Passed, RowSums, take_from_diagonal};
 use crate::learn::unpsl::settings::Form;
 use crate::numeric::linear_algebra::transposed_product;
@@ -41,6 +42,14 @@ impl PairLoss {
         let projected = self.project(metric);
         let chosen = rows.map(|rows| self.patients.select(Axis(1), rows));
         let patients = chosen.as_ref().unwrap_or(&self.patients);
+        let narrow = |pairs: &&ListedPairs| pairs.are_many(patients.ncols());
+        if let Some(pairs) = self.listed().filter(narrow)
+            && rows.is_none_or(|rows| !rows.is_empty())
+            && let factor = rows.map(|_| &projected)
+            && let Some(pass) = self.at(&projected, threshold, factor, true)
+        {
+            return self.of_listed(pairs.derived(&pass, patients), &projected);
+        }
         let joined = chosen.as_ref().map(|chosen| joined(chosen, &projected));
         let factor = joined.as_ref().unwrap_or(&self.patients);
         let (passed, weighted, sums) = self.weighted(&projected, threshold, factor);
@@ -63,6 +72,26 @@ impl PairLoss {
             slope,
             curvature_sum,
             threshold_derivative: self.sign() * passed.derivative,
+        }
+    }
+
+    /// The same, where pairs are listed.
+    fn of_listed(&self, mut derived: Derived, projected: &Array2<f64>) -> PairDerivatives {
+        make_symmetric(&mut derived.gradient, 2.0 * self.half());
+        make_symmetric(&mut derived.curvature, 1.0);
+        let slope = derived.weighted.map(|mut weighted| {
+            if self.form == Form::Distance {
+                take_from_diagonal(&mut weighted, &derived.sums.derivatives.view(), projected);
+            }
+            transposed_product(&self.patients.view(), &weighted.view()) * self.half()
+        });
+        PairDerivatives {
+            loss: derived.loss,
+            gradient: derived.gradient,
+            curvature: derived.curvature,
+            slope,
+            curvature_sum: derived.sums.curvatures.sum(),
+            threshold_derivative: self.sign() * derived.derivative,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use ndarray::{Array2, ArrayView2, Axis};
 
+use super::listed::Slopes;
 use super::{Layout, PairLoss};
 use crate::learn::unpsl::labels::PairCounts;
 use crate::learn::unpsl::pair_loss::blocks::ClassRange;
@@ -41,11 +42,16 @@ impl PairLoss {
     fn newton(&self, projected: &Array2<f64>, start: f64) -> f64 {
         let (mut at, mut low, mut high) = (start, f64::NEG_INFINITY, f64::INFINITY);
         let mut reach = 4.0;
+        let pairs = self.listed();
+        let pass = pairs.and_then(|_| self.at(projected, start, None, false));
+        let listed = pairs.zip(pass.as_ref());
+        let listed = listed.map(|(pairs, pass)| (pairs, pairs.compared(pass)));
         for _ in 0..STEPS_MAX {
-            let passed = self.pass(projected, at, None, true);
-            let Some(sums) = &passed.sums else { break };
-            let slope = self.sign() * passed.derivative;
-            let curvature = 0.5 * sums.curvatures.sum();
+            let Slopes { first, second } = match &listed {
+                Some((pairs, compared)) => pairs.slopes(compared, self.kinds(at)),
+                None => self.slopes(projected, at),
+            };
+            let (slope, curvature) = (-self.sign() * first, second);
             if slope > 0.0 {
                 high = at;
             } else {
@@ -70,6 +76,16 @@ impl PairLoss {
             }
         }
         at
+    }
+
+    /// Sums over the pairs at E and b.
+    fn slopes(&self, projected: &Array2<f64>, threshold: f64) -> Slopes {
+        let passed = self.pass(projected, threshold, None, true);
+        let curvatures = passed.sums.map_or(0.0, |sums| sums.curvatures.sum());
+        Slopes {
+            first: -passed.derivative,
+            second: 0.5 * curvatures,
+        }
     }
 
     /// Every so many-th patient of every class; none where that would not be fewer, or pairs are no classes.

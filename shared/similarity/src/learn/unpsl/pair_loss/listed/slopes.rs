@@ -1,0 +1,56 @@
+//! The loss of listed pairs as a function of the threshold alone: what is compared does not depend on it.
+
+use rayon::prelude::*;
+
+use super::ListedPairs;
+use crate::learn::unpsl::pair_loss::{Pass, curvature};
+use crate::learn::unpsl::sweep::{Kinds, Tallies, sweep_labelled};
+use crate::numeric::portable::sum_of_pairs;
+
+/// Pairs that one thread handles at a time.
+const CHUNK: usize = 4096;
+
+/// Sums over the pairs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in crate::learn::unpsl::pair_loss) struct Slopes {
+    /// Of G_ij.
+    pub(in crate::learn::unpsl::pair_loss) first: f64,
+    /// Of the second derivatives.
+    pub(in crate::learn::unpsl::pair_loss) second: f64,
+}
+
+impl ListedPairs {
+    /// s_ij of all pairs, or t_ij.
+    pub(in crate::learn::unpsl::pair_loss) fn compared(&self, pass: &Pass<'_>) -> Vec<f64> {
+        let filled = self.filled(|block, values| self.compare(pass, block, values));
+        filled.0
+    }
+
+    /// Of what was compared, at the threshold of `kinds`.
+    pub(in crate::learn::unpsl::pair_loss) fn slopes(
+        &self,
+        compared: &[f64],
+        kinds: Kinds,
+    ) -> Slopes {
+        let chunks = compared
+            .par_chunks(CHUNK)
+            .zip(self.labels.par_chunks(CHUNK));
+        let of_chunk = |(compared, labels): (&[f64], &[i8])| {
+            let mut scratch = [0.0; CHUNK];
+            let values = &mut scratch[..compared.len()];
+            values.copy_from_slice(compared);
+            let mut tallies = Tallies::new();
+            sweep_labelled(values, labels, kinds, &mut tallies);
+            Slopes {
+                first: tallies.similar.derivative() + tallies.dissimilar.derivative(),
+                second: sum_of_pairs(values, values, |value, _| curvature(value, kinds)),
+            }
+        };
+        let parts: Vec<Slopes> = chunks.map(of_chunk).collect();
+        let sum = |of: fn(&Slopes) -> f64| parts.iter().map(of).sum();
+        Slopes {
+            first: sum(|part| part.first),
+            second: sum(|part| part.second),
+        }
+    }
+}
