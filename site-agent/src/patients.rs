@@ -20,8 +20,11 @@ pub struct ResultsError {
     pub cause: io::Error,
 }
 
-/// Writes files into `folder`, which is replaced whole.
-pub(crate) fn replace(folder: &Path, files: Vec<File>) -> Result<(), ResultsError> {
+/// Writes files into `folder`, which is replaced whole. Each is made when it is its turn, so that one alone is in memory.
+pub(crate) fn replace(
+    folder: &Path,
+    files: impl IntoIterator<Item = File>,
+) -> Result<(), ResultsError> {
     let partial = folder.with_extension("partial");
     let fault = |path: &Path| {
         let path = path.to_owned();

@@ -1,7 +1,7 @@
 """Whole runs beside pooled L-BFGS in NumPy and SciPy on the same objective, in one run.
 
 Run from the workspace: python shared/similarity/benches/peers/whole.py target/release
-(the folder of the two programs). Kindred's time is that of `kindred-coordinator simulate`: processes, TLS, masks, evaluation of all
+(the folder of the two programs); with `million` behind it one site of 1,000,000, without the peer. Kindred's time is that of `kindred-coordinator simulate`: processes, TLS, masks, evaluation of all
 patients and files included. The peer holds all patients in one place; it searches W from one random start on a norm smoothed by 1e-6,
 with a gradient of its own (dense products by site; of drawn pairs a sparse matrix), until the objective is within 1e-5 of Kindred's, and
 evaluates nobody. Drawn pairs are its own draw: their objective differs by the draw, so there it stops where it improves by 1e-6 no more.
@@ -10,6 +10,7 @@ evaluates nobody. Drawn pairs are its own draw: their objective differs by the d
 import csv
 import json
 import pathlib
+import resource
 import subprocess
 import sys
 import tempfile
@@ -160,9 +161,16 @@ def main():
     print(f"numpy {numpy.__version__}, scipy {scipy.__version__}")
     fifteen = {f"site{place:02}": 735 for place in range(15)}
     large = {"north": 50_000, "south": 30_000, "east": 15_000, "west": 5_000}
-    for name, sizes, features, pairs in [("fifteen", fifteen, 15, None), ("large", large, 68, 20)]:
+    cases = [("fifteen", fifteen, 15, None), ("large", large, 68, 20)]
+    if sys.argv[2:] == ["million"]:
+        cases = [("million", {"north": 1_000_000, "south": 5_000, "east": 5_000}, 68, 20)]
+    for name, sizes, features, pairs in cases:
         sites = cohort(sizes, features, 7)
         seconds, rounds, objective = run(programs, name, sites, features, pairs)
+        if name == "million":
+            memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+            print(f"{name}: simulate {seconds:.1f} s, {rounds} rounds, objective {objective:.7f}; the largest process {memory:.0f} MB resident")
+            continue
         ready = standardised(sites)
         random = numpy.random.default_rng(3)
         parts = [Drawn(x, y, pairs, random) if pairs else Dense(x, y) for x, y in ready]

@@ -243,6 +243,10 @@ impl Learner {
         let objective = self.objective(site, prepared, Part::whole(*form))?;
         let value = objective.released_value(consensus).map_err(fault)?;
         let threshold = objective.threshold(consensus);
+        if !self.settings.supervision.wants_judgements() {
+            // Their memory is for what follows.
+            self.objectives.clear();
+        }
         let chosen = Chosen {
             rule: self.settings.neighbour_rule,
             form: *form,

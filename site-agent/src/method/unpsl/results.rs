@@ -14,6 +14,7 @@ use similarity::numeric::linear_algebra::product;
 use similarity::uses::neighbours::{Neighbour, NeighbourRule, neighbours_within};
 use std::cell::OnceCell;
 use std::io;
+use std::iter::once_with;
 use std::path::Path;
 
 /// What a run leaves at a site.
@@ -54,21 +55,21 @@ pub struct LocalResults<'r> {
 /// # Errors
 /// [`ResultsError`] names the file.
 pub fn write(results: &LocalResults<'_>, folder: &Path) -> Result<(), ResultsError> {
-    let mut files = vec![
-        File::bytes("matrix.npy", Ok(npy(results.matrix))),
-        File::table("columns.csv", columns_csv(results.standardisation)),
-        File::table(
-            "outcome.csv",
-            outcome_csv(results.patients, results.outcome, results.specification),
-        ),
-        File::table("neighbours.csv", neighbours_csv(results)),
-        File::bytes(RECORD, results.record.to_bytes()),
-    ];
-    files.extend(
-        results
-            .folds
-            .map(|folds| File::table("folds.csv", folds_csv(results, folds))),
-    );
+    let outcome = || outcome_csv(results.patients, results.outcome, results.specification);
+    let files = once_with(|| File::bytes("matrix.npy", Ok(npy(results.matrix))))
+        .chain(once_with(|| {
+            File::table("columns.csv", columns_csv(results.standardisation))
+        }))
+        .chain(once_with(|| File::table("outcome.csv", outcome())))
+        .chain(once_with(|| {
+            File::table("neighbours.csv", neighbours_csv(results))
+        }))
+        .chain(once_with(|| File::bytes(RECORD, results.record.to_bytes())))
+        .chain(
+            results
+                .folds
+                .map(|folds| File::table("folds.csv", folds_csv(results, folds))),
+        );
     replace(folder, files)
 }
 

@@ -57,11 +57,20 @@ struct Pass<'a> {
     projected: &'a Array2<f64>,
     /// The matrix F of n rows of which G F is wanted.
     factor: Option<&'a Array2<f64>>,
-    /// Whether sums of rows are wanted.
-    sums: bool,
+    sums: Sums,
     /// Of distances: ||e_i||^2.
     squares: Option<Array1<f64>>,
     kinds: Kinds,
+}
+
+/// Which sums over the pairs are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sums {
+    Loss,
+    /// And of the second derivatives.
+    Curvature,
+    /// And both of each patient's pairs.
+    Rows,
 }
 
 /// What a pass adds up.
@@ -69,6 +78,8 @@ struct Passed {
     loss: f64,
     /// Of the threshold of the pass: -1/2 sum_ij G_ij.
     derivative: f64,
+    /// The sum of the second derivatives, where it alone was asked for.
+    curvature: f64,
     /// G F, n rows, where asked for.
     weighted: Option<Array2<f64>>,
     /// Where asked for.
@@ -88,6 +99,7 @@ impl Passed {
     fn add(&mut self, other: &Self) {
         self.loss += other.loss;
         self.derivative += other.derivative;
+        self.curvature += other.curvature;
         if let (Some(own), Some(other)) = (&mut self.weighted, &other.weighted) {
             *own += other;
         }
@@ -95,6 +107,12 @@ impl Passed {
             own.derivatives += &other.derivatives;
             own.curvatures += &other.curvatures;
         }
+    }
+}
+
+impl Sums {
+    fn of_rows<T>(self, made: impl FnOnce() -> T) -> Option<T> {
+        (self == Self::Rows).then(made)
     }
 }
 
@@ -222,7 +240,7 @@ impl PairLoss {
     #[must_use]
     pub fn value(&self, metric: &ArrayView2<f64>, threshold: f64) -> f64 {
         let projected = self.project(metric);
-        self.pass(&projected, threshold, None, false).loss
+        self.pass(&projected, threshold, None, Sums::Loss).loss
     }
 
     /// The loss at W (d x m) and threshold b; its gradient with respect to W goes to `gradient`, the
@@ -237,8 +255,11 @@ impl PairLoss {
         gradient: &mut ndarray::ArrayViewMut2<f64>,
     ) -> (f64, f64) {
         let projected = self.project(metric);
-        let are_distances = self.form == Form::Distance;
-        let mut passed = self.pass(&projected, threshold, Some(&projected), are_distances);
+        let sums = match self.form {
+            Form::InnerProduct => Sums::Loss,
+            Form::Distance => Sums::Rows,
+        };
+        let mut passed = self.pass(&projected, threshold, Some(&projected), sums);
         if let Some(weighted) = &mut passed.weighted {
             if let Some(sums) = &passed.sums {
                 take_from_diagonal(weighted, &sums.derivatives.view(), &projected);
@@ -270,7 +291,7 @@ impl PairLoss {
         projected: &'a Array2<f64>,
         threshold: f64,
         factor: Option<&'a Array2<f64>>,
-        sums: bool,
+        sums: Sums,
     ) -> Option<Pass<'a>> {
         let bounded = projected.iter().all(|value| value.abs() < PROJECTION_MAX);
         let squares = || match self.form {
@@ -309,7 +330,7 @@ impl PairLoss {
         projected: &Array2<f64>,
         threshold: f64,
         factor: Option<&Array2<f64>>,
-        sums: bool,
+        sums: Sums,
     ) -> Passed {
         let Some(pass) = self.at(projected, threshold, factor, sums) else {
             let zeros = |like: &Array2<f64>| Array2::zeros(like.raw_dim());
@@ -317,7 +338,8 @@ impl PairLoss {
                 loss: f64::INFINITY,
                 derivative: 0.0,
                 weighted: factor.map(zeros),
-                sums: sums.then(|| RowSums::zeros(projected.nrows())),
+                curvature: 0.0,
+                sums: sums.of_rows(|| RowSums::zeros(projected.nrows())),
             };
         };
         let mut passed = match &self.layout {

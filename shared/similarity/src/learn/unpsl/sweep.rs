@@ -179,6 +179,37 @@ fn inner_products_body(own: &[f64], rows: &[f64], others: &[u32], products: &mut
     }
 }
 
+/// With G = -w y sigma the second derivative w sigma (1 - sigma) is |G| - G^2 / w: of each kind the sums of both.
+#[inline(always)]
+fn add_curvatures_body(derivatives: &[f64], kinds: Kinds, sum: &mut f64) {
+    let mut sums = [[0.0; LANES]; 4];
+    let [similar, similar_squares, dissimilar, dissimilar_squares] = &mut sums;
+    let (chunks, rest) = derivatives.as_chunks::<LANES>();
+    let mut last = [0.0; LANES];
+    last[..rest.len()].copy_from_slice(rest);
+    for chunk in chunks.iter().chain([&last]) {
+        for (lane, value) in chunk.iter().enumerate() {
+            let below = if *value < 0.0 { -value } else { 0.0 };
+            let above = if *value < 0.0 { 0.0 } else { *value };
+            similar[lane] += below;
+            similar_squares[lane] += below * below;
+            dissimilar[lane] += above;
+            dissimilar_squares[lane] += above * above;
+        }
+    }
+    let [similar, similar_squares, dissimilar, dissimilar_squares] =
+        sums.map(|lanes| lanes.iter().sum::<f64>());
+    *sum += similar - similar_squares / kinds.similar;
+    *sum += dissimilar - dissimilar_squares / kinds.dissimilar;
+}
+
+/// The sum of the second derivatives w sigma (1 - sigma) over pairs of these derivatives G = -w y sigma.
+pub(super) fn curvature_sum(derivatives: &[f64], kinds: Kinds) -> f64 {
+    let mut sum = 0.0;
+    add_curvatures(derivatives, kinds, &mut sum);
+    sum
+}
+
 #[inline(always)]
 fn sweep_run_body(similarities: &mut [f64], kind: Kind, tally: &mut Tally) {
     let mut positive = [0.0; CHUNK];
@@ -272,6 +303,11 @@ widths! {
     pub(super) inner_products = inner_products_body(
         own: &[f64], rows: &[f64], others: &[u32], products: &mut [f64]
     )
+}
+
+widths! {
+    /// Adds the sum of the second derivatives.
+    add_curvatures = add_curvatures_body(derivatives: &[f64], kinds: Kinds, sum: &mut f64)
 }
 
 #[cfg(test)]

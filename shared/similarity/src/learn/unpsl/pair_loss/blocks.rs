@@ -3,8 +3,8 @@
 use ndarray::parallel::prelude::*;
 use ndarray::{Array1, Array2, ArrayViewMut2, Axis, s};
 
-use super::{Pass, Passed, RowSums, curvature};
-use crate::learn::unpsl::sweep::{Kind, Kinds, Tallies, sweep_run};
+use super::{Pass, Passed, RowSums, Sums, curvature};
+use crate::learn::unpsl::sweep::{Kind, Kinds, Tallies, curvature_sum, sweep_run};
 use crate::numeric::linear_algebra::add_product;
 
 /// Rows and columns of a block of S: its 256 kB stay in the second-level cache.
@@ -50,6 +50,8 @@ struct Strip {
     diagonal: Tallies,
     /// Its part of G F.
     weighted: Option<Array2<f64>>,
+    /// Its part of the sum of the second derivatives.
+    curvature: f64,
     /// Its part of the sums of rows.
     sums: Option<RowSums>,
 }
@@ -88,7 +90,10 @@ pub(super) fn blocked(
         loss,
         derivative: -derivative,
         weighted: pass.factor.map(|factor| add_strips(&parts, factor)),
-        sums: pass.sums.then(|| add_sums(&parts, pass.projected.nrows())),
+        curvature: parts.iter().map(|strip| strip.curvature).sum(),
+        sums: pass
+            .sums
+            .of_rows(|| add_sums(&parts, pass.projected.nrows())),
     }
 }
 
@@ -102,7 +107,8 @@ fn walk_strip(
         above: Tallies::new(),
         diagonal: Tallies::new(),
         weighted: pass.factor.map(|factor| Array2::zeros(factor.raw_dim())),
-        sums: pass.sums.then(|| RowSums::zeros(patients)),
+        curvature: 0.0,
+        sums: pass.sums.of_rows(|| RowSums::zeros(patients)),
     };
     let mut scratch = vec![0.0; BLOCK * BLOCK];
     for block_row in block_rows {
@@ -165,6 +171,11 @@ impl Strip {
                 let mut target = weighted.slice_mut(s![columns.clone(), ..]);
                 add_product(1.0, &values.t(), &left, 1.0, &mut target);
             }
+        }
+        if pass.sums == Sums::Curvature {
+            let share = if block.on_diagonal() { 0.5 } else { 1.0 };
+            let values = values.as_slice().expect("a block is row-major");
+            self.curvature += share * curvature_sum(values, pass.kinds);
         }
         let Some(sums) = &mut self.sums else { return };
         let (derivatives, curvatures) = (

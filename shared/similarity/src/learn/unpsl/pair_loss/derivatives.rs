@@ -3,7 +3,7 @@
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 
 use super::listed::{Derived, ListedPairs};
-use super::{PairLoss, Passed, RowSums, take_from_diagonal};
+use super::{PairLoss, Passed, RowSums, Sums, take_from_diagonal};
 use crate::learn::unpsl::settings::Form;
 use crate::numeric::linear_algebra::transposed_product;
 
@@ -46,7 +46,7 @@ impl PairLoss {
         if let Some(pairs) = self.listed().filter(narrow)
             && rows.is_none_or(|rows| !rows.is_empty())
             && let factor = rows.map(|_| &projected)
-            && let Some(pass) = self.at(&projected, threshold, factor, true)
+            && let Some(pass) = self.at(&projected, threshold, factor, Sums::Rows)
         {
             return self.of_listed(pairs.derived(&pass, patients), &projected);
         }
@@ -110,7 +110,7 @@ impl PairLoss {
         threshold: f64,
         factor: &Array2<f64>,
     ) -> (Passed, Array2<f64>, RowSums) {
-        let mut passed = self.pass(projected, threshold, Some(factor), true);
+        let mut passed = self.pass(projected, threshold, Some(factor), Sums::Rows);
         let (Some(mut weighted), Some(sums)) = (passed.weighted.take(), passed.sums.take()) else {
             unreachable!("both were asked for");
         };

@@ -10,9 +10,11 @@ use ndarray::parallel::prelude::*;
 use ndarray::{Array2, Axis};
 use rand::seq::index;
 
-use super::{Pass, Passed, RowSums, curvature};
+use super::{Pass, Passed, RowSums, Sums, curvature};
 use crate::learn::unpsl::labels::{JudgedPairs, Labels, PairCounts};
-use crate::learn::unpsl::sweep::{Tallies, add_rows, inner_products, sweep_labelled};
+use crate::learn::unpsl::sweep::{
+    Tallies, add_rows, curvature_sum, inner_products, sweep_labelled,
+};
 use crate::numeric::seed::Seed;
 
 /// Patients that one thread handles at a time.
@@ -88,10 +90,14 @@ impl ListedPairs {
         Passed {
             loss,
             derivative: -derivative,
+            curvature: match pass.sums {
+                Sums::Loss | Sums::Rows => 0.0,
+                Sums::Curvature => curvature_sum(&swept.derivatives, pass.kinds),
+            },
             weighted: pass
                 .factor
                 .map(|factor| self.weighted(factor, &swept.derivatives)),
-            sums: pass.sums.then(|| self.sums(pass, &swept.derivatives)),
+            sums: pass.sums.of_rows(|| self.sums(pass, &swept.derivatives)),
         }
     }
 

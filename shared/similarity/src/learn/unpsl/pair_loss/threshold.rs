@@ -3,7 +3,7 @@
 use ndarray::{Array2, ArrayView2, Axis};
 
 use super::listed::Slopes;
-use super::{Layout, PairLoss};
+use super::{Layout, PairLoss, Sums};
 use crate::learn::unpsl::labels::PairCounts;
 use crate::learn::unpsl::pair_loss::blocks::ClassRange;
 
@@ -11,8 +11,8 @@ use crate::learn::unpsl::pair_loss::blocks::ClassRange;
 const SAMPLE_PATIENTS: usize = 384;
 /// Steps of Newton's method at most; bisection alone would need fewer.
 const STEPS_MAX: usize = 80;
-/// A step this small beside 1 + |b| ends the search: the next would be beyond the last digit.
-const STEP_MIN: f64 = 1e-9;
+/// A step this small beside 1 + |b| ends the search: the next would be about its square, and so beyond the last digits.
+const STEP_MIN: f64 = 1e-7;
 
 impl PairLoss {
     /// argmin over b of the loss at W (d x m): Newton's method with a bracket, for the loss is convex in b. None
@@ -43,7 +43,7 @@ impl PairLoss {
         let (mut at, mut low, mut high) = (start, f64::NEG_INFINITY, f64::INFINITY);
         let mut reach = 4.0;
         let pairs = self.listed();
-        let pass = pairs.and_then(|_| self.at(projected, start, None, false));
+        let pass = pairs.and_then(|_| self.at(projected, start, None, Sums::Curvature));
         let listed = pairs.zip(pass.as_ref());
         let listed = listed.map(|(pairs, pass)| (pairs, pairs.compared(pass)));
         for _ in 0..STEPS_MAX {
@@ -80,11 +80,10 @@ impl PairLoss {
 
     /// Sums over the pairs at E and b.
     fn slopes(&self, projected: &Array2<f64>, threshold: f64) -> Slopes {
-        let passed = self.pass(projected, threshold, None, true);
-        let curvatures = passed.sums.map_or(0.0, |sums| sums.curvatures.sum());
+        let passed = self.pass(projected, threshold, None, Sums::Curvature);
         Slopes {
             first: -passed.derivative,
-            second: 0.5 * curvatures,
+            second: passed.curvature,
         }
     }
 

@@ -192,14 +192,13 @@ fn check(
     if found != wanted {
         return Err(ObjectiveError::LabelsMismatch { found, wanted });
     }
-    let columns = patients.columns().into_iter();
-    if let Some(column) = columns
-        .into_iter()
-        .position(|c| c.iter().any(|v| !v.is_finite()))
-    {
-        return Err(ObjectiveError::NotFinite { column });
+    // Row by row, as they lie.
+    let mut rows = patients.rows().into_iter();
+    let not_finite = |row: ndarray::ArrayView1<f64>| row.iter().position(|one| !one.is_finite());
+    match rows.find_map(not_finite) {
+        Some(column) => Err(ObjectiveError::NotFinite { column }),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn check_totals(summary: &Summary, totals: &Totals) -> Result<(), ObjectiveError> {

@@ -105,10 +105,14 @@ impl SiteObjective {
         shifted: &mut Shifted,
     ) -> Array2<f64> {
         let patients = self.loss.patients();
-        let spread = |columns: &ArrayView2<f64>| {
-            let columns = columns.columns().into_iter();
+        let spread = |rows: &ArrayView2<f64>| {
+            let mut squares = vec![0.0; rows.ncols()];
+            for row in rows.rows() {
+                let sums = squares.iter_mut().zip(row);
+                sums.for_each(|(sum, entry)| *sum += entry * entry);
+            }
             #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
-            let mean = columns.map(|column| column.dot(&column) / column.len() as f64);
+            let mean = squares.iter().map(|sum| sum / rows.nrows() as f64);
             mean.map(f64::sqrt).collect::<Vec<f64>>()
         };
         let of_features = spread(&patients.view());

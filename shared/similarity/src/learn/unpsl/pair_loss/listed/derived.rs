@@ -142,3 +142,107 @@ impl Walk<'_> {
         add_product(1.0, &centred.t(), &scaled.view(), 1.0, &mut target);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::learn::unpsl::labels::Labels;
+    use crate::learn::unpsl::pair_loss::{Form, PairLoss, PairWeightValues, Pairs};
+    use crate::numeric::seed::Seed;
+    use ndarray::Axis;
+
+    const WEIGHTS: PairWeightValues = PairWeightValues {
+        similar: 0.8,
+        dissimilar: 1.3,
+    };
+
+    fn numbers(rows: usize, columns: usize) -> Array2<f64> {
+        Array2::from_shape_fn((rows, columns), |(row, column)| {
+            libm::sin((1 + row * 37 + column * 101) as f64) + 0.2 * (column as f64)
+        })
+    }
+
+    /// Of all features, pair by pair: the gradient, and the sum of the second derivatives of each patient.
+    fn by_pairs(
+        patients: &Array2<f64>,
+        metric: &Array2<f64>,
+        form: Form,
+    ) -> (Array2<f64>, Array1<f64>) {
+        let codes: Array1<u32> = (0..700).map(|patient| patient % 3).collect();
+        let listed = ListedPairs::new(&Labels::Classes(codes.clone()), 6, Seed(4));
+        let placed = patients.dot(metric);
+        let (mut gradient, mut curvatures) = (Array2::zeros((5, 5)), Array1::zeros(700));
+        let threshold = 0.4;
+        for one in 0..700 {
+            for other in &listed.others[listed.offsets[one]..listed.offsets[one + 1]] {
+                let other = *other as usize;
+                let apart = &patients.row(one) - &patients.row(other);
+                let far = &placed.row(one) - &placed.row(other);
+                let (sign, weight) = match codes[one] == codes[other] {
+                    true => (1.0, WEIGHTS.similar),
+                    false => (-1.0, WEIGHTS.dissimilar),
+                };
+                let z = sign
+                    * match form {
+                        Form::InnerProduct => placed.row(one).dot(&placed.row(other)) - threshold,
+                        Form::Distance => threshold - far.dot(&far),
+                    };
+                let sigma = 1.0 / (1.0 + libm::exp(z));
+                let outer = |a: &Array1<f64>, b: &Array1<f64>| {
+                    a.view()
+                        .insert_axis(Axis(1))
+                        .dot(&b.view().insert_axis(Axis(0)))
+                };
+                let (x, y) = (patients.row(one).to_owned(), patients.row(other).to_owned());
+                let slope = -sign * weight * sigma;
+                gradient = gradient
+                    + match form {
+                        Form::InnerProduct => (outer(&x, &y) + outer(&y, &x)) * (0.5 * slope),
+                        Form::Distance => outer(&apart, &apart) * -slope,
+                    };
+                for row in [one, other] {
+                    curvatures[row] += weight * sigma * (1.0 - sigma);
+                }
+            }
+        }
+        (gradient, curvatures)
+    }
+
+    #[test]
+    fn derivatives_are_those_of_each_pair() {
+        let (patients, metric) = (numbers(700, 5), numbers(5, 2) * 0.5);
+        let labels = Labels::Classes((0..700).map(|patient| patient % 3).collect());
+        for form in [Form::InnerProduct, Form::Distance] {
+            let pairs = Pairs::PerPatient(6);
+            let loss = PairLoss::new(&patients.view(), &labels, pairs, WEIGHTS, form, Seed(4));
+            let (gradient, curvatures) = by_pairs(&patients, &metric, form);
+            for rows in [None, Some(&[0, 2, 3][..])] {
+                let found = loss.derivatives(&metric.view(), 0.4, rows);
+                let asked = rows.map_or_else(|| (0..5).collect(), <[usize]>::to_vec);
+                let own = patients.select(Axis(1), &asked);
+                let means = curvatures.dot(&own) / curvatures.sum();
+                let centred = match form {
+                    Form::InnerProduct => own,
+                    Form::Distance => own - means,
+                };
+                let weighted = &centred * &curvatures.view().insert_axis(Axis(1));
+                let near = |found: &Array2<f64>, wanted: &Array2<f64>| {
+                    let largest = wanted.iter().fold(0.0_f64, |most, one| most.max(one.abs()));
+                    let off = (found - wanted).mapv(f64::abs);
+                    assert!(
+                        off.iter().all(|off| *off < 1e-12 * largest),
+                        "{form:?} {rows:?}"
+                    );
+                };
+                let of_rows = gradient.select(Axis(0), &asked).select(Axis(1), &asked);
+                near(&found.gradient, &of_rows);
+                near(&found.curvature, &centred.t().dot(&weighted));
+                assert!((found.curvature_sum / curvatures.sum() - 1.0).abs() < 1e-13);
+                assert_eq!(found.slope.is_some(), rows.is_some());
+                if let Some(slope) = &found.slope {
+                    near(slope, &gradient.dot(&metric));
+                }
+            }
+        }
+    }
+}

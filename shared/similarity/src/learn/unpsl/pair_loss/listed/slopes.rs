@@ -3,9 +3,8 @@
 use rayon::prelude::*;
 
 use super::ListedPairs;
-use crate::learn::unpsl::pair_loss::{Pass, curvature};
-use crate::learn::unpsl::sweep::{Kinds, Tallies, sweep_labelled};
-use crate::numeric::portable::sum_of_pairs;
+use crate::learn::unpsl::pair_loss::Pass;
+use crate::learn::unpsl::sweep::{Kinds, Tallies, curvature_sum, sweep_labelled};
 
 /// Pairs that one thread handles at a time.
 const CHUNK: usize = 4096;
@@ -43,7 +42,7 @@ impl ListedPairs {
             sweep_labelled(values, labels, kinds, &mut tallies);
             Slopes {
                 first: tallies.similar.derivative() + tallies.dissimilar.derivative(),
-                second: sum_of_pairs(values, values, |value, _| curvature(value, kinds)),
+                second: curvature_sum(values, kinds),
             }
         };
         let parts: Vec<Slopes> = chunks.map(of_chunk).collect();
