@@ -40,7 +40,10 @@ impl PairLoss {
         rows: Option<&[usize]>,
     ) -> PairDerivatives {
         let projected = self.project(metric);
-        let chosen = rows.map(|rows| self.patients.select(Axis(1), rows));
+        let chosen = rows.map(|rows| {
+            let columns = self.patients.select(Axis(1), rows);
+            columns.as_standard_layout().into_owned()
+        });
         let patients = chosen.as_ref().unwrap_or(&self.patients);
         let narrow = |pairs: &&ListedPairs| pairs.are_many(patients.ncols());
         if let Some(pairs) = self.listed().filter(narrow)
