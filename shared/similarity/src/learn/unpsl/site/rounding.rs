@@ -4,8 +4,6 @@
 //! as many metrics as patients read every value from exact sums. So what a site says is rounded along the principal axes of its own
 //! patients. Gamma leads the search and is known finely; T says how far to go, and need not be.
 
-#![expect(clippy::disallowed_methods, reason = "one site works it out alone")]
-
 use ndarray::{Array2, ArrayView2, Axis, s};
 
 use super::at_zero::adds_up;
