@@ -260,7 +260,10 @@ fn behind_the_proxy_each_operator_has_their_own() {
     };
     let here = format!("/run/{run}");
     by(&browser, "researcher", "/").must(200, &["1 run is under way", &here]);
-    by(&browser, "researcher", &here).must(200, &["Waiting for west"]);
+    until("the run to wait for west alone", PATIENCE, || {
+        let page = by(&browser, "researcher", &here);
+        page.body.contains("Waiting for west").then_some(())
+    });
     let other = by(&browser, "rival", "/").must(200, &["No study names you", "No run"]);
     assert!(!other.body.contains(&run) && !other.body.contains(STUDY));
     for path in [
