@@ -16,7 +16,7 @@ use crate::cases::record::{Chosen, Learned, LearnedMetric, Record};
 use crate::run::stop::Stop;
 use ndarray::{Array2, Axis, s};
 use privacy::{HeldOutVotes, JUDGED_PATIENTS_MIN, Rules};
-use protocol::assessment::Assessment;
+use protocol::assessment::{Assessment, EvaluationCounts};
 use protocol::failure::Code;
 use protocol::message::unpsl::{
     Centre, Contribution, Derivatives, Differentiating, Finishing, Part, Request, Round, Validating,
@@ -235,7 +235,6 @@ impl Learner {
         let Finishing {
             consensus,
             form,
-            neighbours,
             folds: models,
             judges,
             ..
@@ -247,12 +246,7 @@ impl Learner {
             // Their memory is for what follows.
             self.objectives.clear();
         }
-        let chosen = Chosen {
-            rule: self.settings.neighbour_rule,
-            form: *form,
-            neighbours: *neighbours,
-        };
-        let learned = LearnedMetric::new(&prepared.standardisation, consensus, chosen);
+        let learned = self.learned(prepared, finishing);
         let judged = site.judged(*judges, &prepared.totals);
         let folds = match models.is_empty() || judged.is_none() {
             true => None,
@@ -271,36 +265,29 @@ impl Learner {
             metric: consensus,
             form: *form,
             threshold,
-            neighbours: *neighbours,
+            neighbours: finishing.neighbours,
             rule: self.settings.neighbour_rule,
             nearest: OnceCell::new(),
         };
         results::write(&local, &site.folder)
             .map_err(|error| Stop::failed(Code::Results, error.to_string()))?;
         let drawn = site.drawn(&prepared.totals);
-        let plain = match (&folds, &judged) {
-            (Some(_), Some(own)) => Some(evaluation::plain(&local, finishing, own).map_err(fault)?),
-            _ => None,
-        };
-        let mut validation = match (&judged, &plain) {
-            _ if models.is_empty() => Vec::new(),
-            (Some(own), Some(plain)) => {
-                let held_out = (own.as_slice(), plain);
+        let by_folds = judged.as_deref().filter(|_| folds.is_some());
+        let plain = by_folds.map(|own| evaluation::plain(&local, finishing, own));
+        let plain = plain.transpose().map_err(fault)?;
+        let mut validation = match (models.is_empty(), judged.as_deref().zip(plain.as_ref())) {
+            (true, _) => Vec::new(),
+            (false, None) => evaluation::nobody(evaluation::neighbours_of(finishing), classes),
+            (false, Some(held_out)) => {
                 evaluation::validate(&local, finishing, classes, held_out, site.job.is_alone())
                     .map_err(fault)?
             }
-            _ => evaluation::nobody(evaluation::neighbours_of(finishing), classes),
         };
         let plain = plain.filter(|_| judged.as_ref() == Some(&drawn));
         let evaluation = evaluation::evaluate(&local, classes, &drawn, plain.as_ref());
+        let held_out = folds.as_ref().zip(judged.as_deref());
         if !models.is_empty() && self.settings.supervision.wants_judgements() {
-            let shares = match (&folds, &judged) {
-                (Some(folds), Some(judged)) => {
-                    self.held_out_pairs(site, prepared, finishing, (folds, judged))?
-                }
-                _ => Vec::new(),
-            };
-            validation.push(evaluation::held_out_pairs(&shares));
+            validation.push(self.held_out_pairs(site, prepared, finishing, held_out)?);
         }
         Ok(Answer::Assessed(Assessment {
             objective: Some(value),
@@ -308,6 +295,16 @@ impl Learner {
             validation,
             ..Assessment::default()
         }))
+    }
+
+    /// The metric, with what it is used by.
+    fn learned(&self, prepared: &Prepared, finishing: &Finishing) -> LearnedMetric {
+        let chosen = Chosen {
+            rule: self.settings.neighbour_rule,
+            form: finishing.form,
+            neighbours: finishing.neighbours,
+        };
+        LearnedMetric::new(&prepared.standardisation, &finishing.consensus, chosen)
     }
 
     /// Of every judged pair whose two patients are held out in one fold, and are counted, what the metric that was learnt without both says
@@ -318,10 +315,10 @@ impl Learner {
         site: &SiteRun,
         prepared: &Prepared,
         finishing: &Finishing,
-        (folds, judged): (&Folds, &[bool]),
-    ) -> Result<Vec<(bool, f64)>, Stop> {
-        let Some(pairs) = site.cohort.judged() else {
-            return Ok(Vec::new());
+        held_out: Option<(&Folds, &[bool])>,
+    ) -> Result<EvaluationCounts, Stop> {
+        let Some((pairs, (folds, judged))) = site.cohort.judged().zip(held_out) else {
+            return Ok(evaluation::held_out_pairs(&[]));
         };
         let features = prepared.matrix.ncols();
         let (mut shares, mut members) = (Vec::new(), 0);
@@ -345,7 +342,7 @@ impl Learner {
         if (members.min(shares.len()) as u64) < self.judged_min {
             shares.clear();
         }
-        Ok(shares)
+        Ok(evaluation::held_out_pairs(&shares))
     }
 
     /// The site's part of the objective.
