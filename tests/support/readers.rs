@@ -12,7 +12,9 @@ use site_agent::books::{journal, ledger, transcript};
 use site_agent::cases;
 use site_agent::cli::{Cli, Command};
 use site_agent::config::SiteConfig;
-use site_agent::source::{read_cohort, snapshot};
+use service::audit;
+use site_agent::pages::{Act, Actor};
+use site_agent::source::{Asked, Judged, of_table, read_cohort, snapshot};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -76,7 +78,7 @@ pub fn transcript(folder: &Path, input: &[u8]) -> bool {
     transcript::read(folder, &run).is_ok()
 }
 
-/// The journal and the ledger of a site. Whoever changes an entry can also make its hashes anew, so every line is an entry
+/// The journal and the ledger of a site, and the audit log of its pages. Whoever changes an entry can also make its hashes anew, so every line is an entry
 /// that is sealed here; the lines as they are come first.
 pub fn books(folder: &Path, input: &[u8]) -> bool {
     put(&folder.join(journal::FILE_NAME), input);
@@ -84,8 +86,10 @@ pub fn books(folder: &Path, input: &[u8]) -> bool {
     let sealed = sealed(&String::from_utf8_lossy(input));
     put(&folder.join(journal::FILE_NAME), sealed.as_bytes());
     put(&folder.join(ledger::FILE_NAME), sealed.as_bytes());
+    put(&folder.join(audit::FILE_NAME), sealed.as_bytes());
     let left = journal::list(folder, None).is_ok() && journal::by_run(folder).is_ok();
-    left || ledger::used(folder).is_ok() && ledger::runs(folder, "study").is_ok()
+    let noted = audit::list::<Actor, Act>(folder, None).is_ok();
+    left || noted || ledger::used(folder).is_ok() && ledger::runs(folder, "study").is_ok()
 }
 
 /// Entries of JSON as a chain has them, by the module's description of its lines.
@@ -98,6 +102,28 @@ fn sealed(entries: &str) -> String {
         lines += &format!("{body},\"hash\":\"{previous}\"}}\n");
     }
     lines
+}
+
+/// The pairs of patients that physicians have judged.
+pub fn judged(input: &[u8]) -> bool {
+    let read = Judged::read(input, "pairs.csv");
+    read.is_ok_and(|judged| judged.check(&[b"p1".to_vec(), b"p2".to_vec()]).is_ok())
+}
+
+/// A table of which a study is drafted: of CSV, or of Parquet where it begins as such.
+pub fn draft(folder: &Path, input: &[u8]) -> bool {
+    let name = match input.starts_with(b"PAR1") {
+        true => "table.parquet",
+        false => "table.csv",
+    };
+    let path = folder.join(name);
+    put(&path, input);
+    let asked = Asked {
+        outcomes: &["num".to_owned()],
+        categorical: &[],
+        patients_min: 2,
+    };
+    of_table(&path, asked).is_ok()
 }
 
 /// A Parquet file of patients.
@@ -114,8 +140,17 @@ pub fn parquet(folder: &Path, input: &[u8]) -> bool {
     let types = features("kind = 'numeric'", &numbers)
         + &features("kind = 'numeric'", &["text_view", "number_dictionary"])
         + &features("kind = 'age'\nat = '2025-01-01'", &["day", "ahead"]);
-    let read = [features("kind = 'numeric'", &["level"]), types].map(|features| {
-        let job = Job::parse(&format!("{PARQUET_JOB}{features}")).expect("a whole job");
+    let frozen = features("kind = 'numeric'", &["weight"])
+        + &features("kind = 'categorical'\nlevels = ['F', 'M']", &["sex"])
+        + &features("kind = 'age'\nat = '2025-01-01'", &["born"]);
+    let tables = [
+        ("outcome", features("kind = 'numeric'", &["level"])),
+        ("outcome", types),
+        ("num", frozen),
+    ];
+    let read = tables.map(|(outcome, features)| {
+        let text = PARQUET_JOB.replace("column = 'outcome'", &format!("column = '{outcome}'"));
+        let job = Job::parse(&format!("{text}{features}")).expect("a whole job");
         read_cohort(&site.source, &job, &mut |_| {}).is_ok()
     });
     read.contains(&true)

@@ -23,6 +23,7 @@ use kind::Kind;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::schema::types::SchemaDescriptor;
 use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Rows that are decoded at once.
 const BATCH_ROWS: usize = 8_192;
@@ -40,9 +41,11 @@ pub(super) fn read(source: &ParquetSource, intake: &mut Intake<'_>) {
         Ok(file) => file,
         Err(error) => return intake.problem(unopened(intake.source(), &error)),
     };
-    let opened = SerializedFileReader::new(file).ok();
-    let Some((file, hints)) = opened.and_then(|file| hints(&file).map(|hints| (file, hints)))
-    else {
+    let opened = guarded(|| {
+        let file = SerializedFileReader::new(file).ok()?;
+        hints(&file).map(|hints| (file, hints))
+    });
+    let Some((file, hints)) = opened else {
         let problem =
             CohortProblem::of_source(intake.source(), Cause::Source, "no Parquet file", "one");
         return intake.problem(problem);
@@ -110,8 +113,8 @@ fn read_groups(
     let layout = intake.layout(&names);
     let mut first = 1_u64;
     for index in 0..file.num_row_groups() {
-        let group = file.get_row_group(index).map_err(|_| first)?;
-        let (mut rows, mut columns) = opened(&*group, kept).ok_or(first)?;
+        let opened = guarded(|| opened(&*file.get_row_group(index).ok()?, kept));
+        let (mut rows, mut columns) = opened.ok_or(first)?;
         while rows > 0 {
             let count = rows.min(BATCH_ROWS);
             let cells = columns.iter_mut().map(|column| column.read(count));
@@ -129,6 +132,11 @@ fn read_groups(
         }
     }
     Ok(())
+}
+
+/// What the library reads of a file; none where it panics: it asserts what a file that contradicts itself does not keep.
+fn guarded<T>(read: impl FnOnce() -> Option<T>) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(read)).ok()?
 }
 
 /// The rows of a group and its `kept` columns; none where the group contradicts itself.

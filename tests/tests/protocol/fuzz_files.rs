@@ -153,7 +153,7 @@ fn no_changed_transcript_stops_an_audit() {
     smoke("transcript", &vec![("run", whole)], 4, 3_000, read).expect_both();
 }
 
-/// Entries of a journal, and of a ledger.
+/// Entries of a journal, of a ledger and of an audit log.
 fn books() -> Inputs {
     let entry = |exchange: u32, kind: &str| journal::Entry {
         time: "2026-01-01T00:00:00Z".to_owned(),
@@ -186,7 +186,16 @@ fn books() -> Inputs {
     ];
     let noted = noted.map(|event: Value| event.to_string());
     let lines = |lines: &[String]| lines.join("\n").into_bytes();
-    vec![("journal", lines(&left)), ("ledger", lines(&noted))]
+    let acts = [
+        json!({"time": "2026-01-01T00:00:00Z", "user": "ward", "did": "searched", "run": "a", "study": null}),
+        json!({"time": "2026-01-01T00:01:00Z", "user": "ward", "did": "approved", "run": null, "study": "s"}),
+    ];
+    let acts = acts.map(|act: Value| act.to_string());
+    vec![
+        ("journal", lines(&left)),
+        ("ledger", lines(&noted)),
+        ("audit", lines(&acts)),
+    ]
 }
 
 #[test]
@@ -215,12 +224,27 @@ fn the_largest_count_stops_nobody_who_reads_the_books() {
 }
 
 #[test]
+fn no_changed_pair_stops_who_reads_judgements() {
+    let good = vec![("pairs", b"patient,other,similar\np1,p2,yes\n".to_vec())];
+    smoke("judged", &good, 12, 3_000, readers::judged).expect_both();
+}
+
+#[test]
+fn no_changed_table_stops_who_drafts_a_study() {
+    let folder = tempdir().unwrap();
+    let good = vec![("csv", patients().into_bytes()), ("parquet", frozen())];
+    let read = |input: &[u8]| readers::draft(folder.path(), input);
+    smoke("draft", &good, 13, 3_000, read).expect_both();
+}
+
+#[test]
 fn no_changed_parquet_file_stops_the_reader() {
     let folder = tempdir().unwrap();
     let file = |name: &str| fs::read(root().join("tests/reference/parquet").join(name)).unwrap();
     let good = vec![
         ("frame", file("frame.parquet")),
         ("types", file("types.parquet")),
+        ("frozen", frozen()),
     ];
     let read = |input: &[u8]| readers::parquet(folder.path(), input);
     smoke("parquet", &good, 6, 3_000, read).expect_both();
@@ -228,6 +252,12 @@ fn no_changed_parquet_file_stops_the_reader() {
 
 #[test]
 fn no_changed_snapshot_stops_who_reads_frozen_patients() {
+    let good = vec![("frozen", frozen())];
+    smoke("snapshot", &good, 7, 3_000, readers::snapshot).expect_both();
+}
+
+/// Frozen patients, without the digest in front: a Parquet file whose numbers are numbers.
+fn frozen() -> Vec<u8> {
     let folder = tempdir().unwrap();
     fs::write(folder.path().join("patients.csv"), patients()).unwrap();
     let site = SiteConfig::parse(SITE, folder.path()).unwrap();
@@ -239,15 +269,7 @@ fn no_changed_snapshot_stops_who_reads_frozen_patients() {
         cell_min: 1,
     };
     let table = freezing.read(&mut |_| ()).unwrap().table;
-    let whole = snapshot::to_bytes(&table).unwrap()[32..].to_vec();
-    smoke(
-        "snapshot",
-        &vec![("frozen", whole)],
-        7,
-        3_000,
-        readers::snapshot,
-    )
-    .expect_both();
+    snapshot::to_bytes(&table).unwrap()[32..].to_vec()
 }
 
 fn patients() -> String {

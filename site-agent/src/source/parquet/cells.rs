@@ -1,6 +1,7 @@
 //! The values of one column, a batch at a time.
 
 use super::super::field::Field;
+use super::guarded;
 use super::kind::Kind;
 use super::pages::Pages;
 use num_bigint::BigInt;
@@ -54,6 +55,10 @@ impl ColumnCells {
 
     /// The next `count` rows; none where there are fewer, or what is there cannot be read.
     pub(super) fn read(&mut self, count: usize) -> Option<Cells> {
+        guarded(|| self.decoded(count))
+    }
+
+    fn decoded(&mut self, count: usize) -> Option<Cells> {
         let mut rows = Rows {
             count,
             level_max: self.level_max,

@@ -4,7 +4,7 @@ use super::super::field::Field;
 use super::super::frozen::FrozenTable;
 use super::super::frozen::fields::{Fields, Values};
 use super::cells::ColumnCells;
-use super::{BATCH_ROWS, Kept};
+use super::{BATCH_ROWS, Kept, guarded};
 use crate::source::parquet::arrow_schema::Hint;
 use crate::source::parquet::kind::Kind;
 use bytes::Bytes;
@@ -23,7 +23,6 @@ use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 use std::io::{self, BufWriter, Cursor, IntoInnerError, Seek, SeekFrom, Write};
 use std::ops::Range;
-use std::panic::catch_unwind;
 use std::sync::Arc;
 use time::OffsetDateTime;
 
@@ -261,8 +260,7 @@ pub fn from_bytes(bytes: Vec<u8>) -> Option<(FrozenTable, SnapshotDigest)> {
     if digest[..] != stated[..] {
         return None;
     }
-    // Of a file that contradicts itself the library asserts what it does not check.
-    let table = catch_unwind(|| parsed(file)).ok()??;
+    let table = guarded(|| parsed(file))?;
     Some((table, digest))
 }
 
