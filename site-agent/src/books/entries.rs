@@ -162,3 +162,27 @@ impl Books {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Event;
+
+    /// Every kind of entry, as it stands in the ledgers of hospitals.
+    const WRITTEN: [&str; 7] = [
+        r#"{"key":{"digest":"a78bac0d400e0ae4"}}"#,
+        r#"{"run":{"run":"d5","name":"6e3e90b16212"}}"#,
+        r#"{"run":{"run":"d7","name":"1ca2dc336ee1","study":"fd0c"}}"#,
+        r#"{"asks":{"run":"d7","asks":{"grouping":"cd","queries":3}}}"#,
+        r#"{"answer":{"run":"d7","question":"46","answered":{"kind":"sums","tells":true,"rounds":1,"digest":"69","exchange":35}}}"#,
+        r#"{"shut":{"run":"d7"}}"#,
+        r#"{"void":{"run":"d7"}}"#,
+    ];
+
+    #[test]
+    fn entries_are_written_as_they_were() {
+        for line in WRITTEN {
+            let event: Event = serde_json::from_str(line).unwrap();
+            assert_eq!(serde_json::to_string(&event).unwrap(), line);
+        }
+    }
+}

@@ -9,10 +9,12 @@ use protocol::name::{OperatorName, RunId, SiteName};
 use protocol::progress::Ending;
 use protocol::study::StudyName;
 use protocol::time::Timestamp;
-use site_agent::books::chain::{Chain, Link, read};
+use service::backup::Whole;
+use site_agent::books::chain::{Chain, Link, digest, read};
 use site_agent::books::journal::Entry;
 use site_agent::books::ledger::{Answered, Ledger};
 use site_agent::books::{ledger, secrets, transcript};
+use site_agent::source::snapshot;
 use site_agent::studies::{all, opened};
 use std::fs;
 use std::path::Path;
@@ -199,4 +201,27 @@ fn the_studies_of_an_earlier_release_mean_the_same_at_a_hospital_and_at_the_coor
     let head = &journals[&site];
     let hash = "e6be2bb90183abc00ec349961dd5adbc4c1eba6338f9b82c0884dcd7b2610314";
     assert_eq!((head.entries, head.hash.as_str()), (40, hash));
+}
+
+#[test]
+fn the_frozen_patients_and_the_backup_of_an_earlier_release_mean_the_same() {
+    let home = unpacked();
+    let path = home.join("sites/north/studies/demo/snapshot.parquet");
+    let (table, _) = snapshot::from_bytes(fs::read(path).unwrap()).unwrap();
+    assert_eq!(table.patients(), 130);
+    let mut rows = Vec::new();
+    table.canonical(&mut |bytes| rows.extend_from_slice(bytes));
+    // pyarrow and hashlib come to the same.
+    let wanted = "fc298f7ee8f5bce5eb75e068cbfe78af808d19a8ba0d63ca84bd3483cd09755c";
+    assert_eq!(digest(&rows), wanted);
+    // What this release would store of them says the same.
+    let (again, _) = snapshot::from_bytes(snapshot::to_bytes(&table).unwrap()).unwrap();
+    assert!(again == table, "other patients");
+
+    // Every file of the backup is the one that was copied.
+    let backup = home.join("of-north");
+    Whole::open(&backup, "north").unwrap();
+    fs::write(backup.join("ledger.jsonl"), b"").unwrap();
+    let found = Whole::open(&backup, "north").unwrap_err().to_string();
+    assert!(found.contains("ledger.jsonl: found other bytes"), "{found}");
 }
