@@ -4,6 +4,7 @@ use super::total::{Tag, TagKey, Total};
 use super::words::{WORD_BYTES, Words};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
+use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 use std::fmt;
 
@@ -11,6 +12,10 @@ use std::fmt;
 pub const PAIR_BYTES: usize = 32;
 /// Words that are covered at once: 16 kB of keystream.
 const BLOCK_WORDS: usize = 1 << 10;
+/// Words that are covered by all streams one after another, side by side with others: they fit a core's cache.
+const PART_WORDS: usize = 1 << 14;
+/// A stream is placed by words of 32 bits.
+const PLACES_A_WORD: usize = WORD_BYTES / 4;
 
 /// What one site shares with every other, by its place among the sites of the job. Nobody else can know it.
 #[derive(Clone)]
@@ -46,8 +51,23 @@ impl Masks {
         let Some(others) = self.others() else {
             return false;
         };
-        for (other, pair) in others {
-            add_stream(stream(MASK, pair, label), words, other > self.own);
+        let streams = others
+            .into_iter()
+            .map(|(other, pair)| (stream(MASK, pair, label), other > self.own));
+        let streams: Vec<_> = streams.collect();
+        let add_streams = |(part, words): (usize, &mut [u128])| {
+            for (stream, adds) in &streams {
+                let mut stream = stream.clone();
+                stream.set_word_pos((part * PART_WORDS * PLACES_A_WORD) as u128);
+                add_stream(stream, words, *adds);
+            }
+        };
+        match words.as_mut_slice() {
+            few if few.len() <= PART_WORDS => add_streams((0, few)),
+            many => {
+                let parts = many.par_chunks_mut(PART_WORDS).enumerate();
+                parts.for_each(add_streams);
+            }
         }
         true
     }
@@ -111,9 +131,9 @@ fn element(stream: &mut ChaCha20Rng) -> Tag {
     Tag::received(u128::from_le_bytes(bytes))
 }
 
-fn add_stream(mut stream: ChaCha20Rng, words: &mut Words, adds: bool) {
+fn add_stream(mut stream: ChaCha20Rng, words: &mut [u128], adds: bool) {
     let mut bytes = [0; BLOCK_WORDS * WORD_BYTES];
-    for block in words.as_mut_slice().chunks_mut(BLOCK_WORDS) {
+    for block in words.chunks_mut(BLOCK_WORDS) {
         let bytes = &mut bytes[..block.len() * WORD_BYTES];
         stream.fill_bytes(bytes);
         for (word, mask) in block.iter_mut().zip(bytes.as_chunks().0) {
@@ -207,6 +227,28 @@ mod tests {
         let all = covered(&masks, b"exchange 3", &own);
         assert_eq!(sum(&all), sum(&plain));
         assert_ne!(sum(&all[1..]), sum(&plain[1..]));
+    }
+
+    /// Parts that are covered side by side are covered by one stream: no piece of it is used twice.
+    #[test]
+    fn many_words_are_covered_by_one_stream_from_its_beginning() {
+        let (masks, words) = (federation(3), 2 * PART_WORDS + 5_000);
+        let own = vec![Words::received(vec![0; words]); 3];
+        let all = covered(&masks, b"exchange 3", &own);
+        let mut wanted = vec![0_u128; words];
+        for (pair, adds) in [(&masks[1].pairs[0], false), (&masks[1].pairs[2], true)] {
+            let mut bytes = vec![0; words * WORD_BYTES];
+            stream(MASK, pair.as_ref().unwrap(), b"exchange 3").fill_bytes(&mut bytes);
+            for (word, mask) in wanted.iter_mut().zip(bytes.as_chunks().0) {
+                let mask = u128::from_le_bytes(*mask);
+                *word = match adds {
+                    true => word.wrapping_add(mask),
+                    false => word.wrapping_sub(mask),
+                };
+            }
+        }
+        assert!(all[1] == Some(Words::received(wanted)), "other masks");
+        assert_eq!(sum(&all), own[0]);
     }
 
     #[test]

@@ -9,10 +9,14 @@
 
 use super::words::{NumberError, Words};
 use crate::covered::Covered;
+use rayon::prelude::*;
 use std::fmt;
 
 /// The field of tags: numbers modulo this.
 const PRIME: u128 = (1 << 127) - 1;
+
+/// Words whose part of the polynomial is worked out side by side with others.
+const PART_WORDS: usize = 1 << 15;
 
 /// What proves, in sum, that nothing but the sum was summed: a number below 2^127 - 1.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -69,9 +73,20 @@ impl Tag {
         // 2^128 is 2 in the field, and so 2^64 times a middle is its higher part and 2^64 times its lower 63 bits.
         let middle = a * d + b * c;
         let middle = (middle >> 63) + ((middle & (LOW >> 1)) << 64);
-        Self(reduced(2 * a * c))
-            .plus(Self(reduced(middle)))
-            .plus(Self(reduced(b * d)))
+        Self(reduced(2 * a * c + middle)).plus(Self(reduced(b * d)))
+    }
+
+    /// It times itself, so many times.
+    fn power(self, mut times: usize) -> Self {
+        let (mut power, mut square) = (Self(1), self);
+        while times > 0 {
+            if times % 2 == 1 {
+                power = power.times(square);
+            }
+            square = square.times(square);
+            times /= 2;
+        }
+        power
     }
 }
 
@@ -92,8 +107,7 @@ impl TagKey {
     pub(super) fn of_words(&self, words: &Words) -> Tag {
         #[allow(clippy::cast_possible_truncation)] // two halves
         let halves = |word: &u128| [*word as u64, (*word >> 64) as u64].map(u128::from);
-        self.at_point(words.as_slice().iter().flat_map(halves))
-            .plus(self.pad)
+        self.at_point(words.as_slice(), halves).plus(self.pad)
     }
 
     /// The tag that the sum over so many sites must have.
@@ -103,13 +117,37 @@ impl TagKey {
             let [carried, lost] = one.carries.map(|carry| u128::from(carry) << 64);
             [low + carried, high + lost]
         };
-        self.at_point(total.words.iter().flat_map(half))
+        self.at_point(&total.words, half)
             .plus(self.pad.times(Tag(sites as u128)))
     }
 
-    fn at_point(&self, halves: impl Iterator<Item = u128>) -> Tag {
-        let step = |so_far: Tag, half: u128| so_far.plus(Tag(half)).times(self.point);
-        halves.fold(Tag(0), step)
+    /// The polynomial whose coefficients are the halves of the words, the first that of the highest power; it has no constant.
+    fn at_point<W: Sync>(&self, words: &[W], halves: impl Fn(&W) -> [u128; 2] + Sync) -> Tag {
+        let of_part = |part: &[W]| self.of_part(part, &halves);
+        if words.len() <= PART_WORDS {
+            return of_part(words);
+        }
+        let parts = words.par_chunks(PART_WORDS);
+        let parts: Vec<_> = parts.map(|part| (of_part(part), part.len())).collect();
+        let join = |so_far: Tag, (own, words): (Tag, usize)| {
+            so_far.times(self.point.power(2 * words)).plus(own)
+        };
+        parts.into_iter().fold(Tag(0), join)
+    }
+
+    /// Two words at a time: three of the four products wait for nothing.
+    fn of_part<W>(&self, words: &[W], halves: &impl Fn(&W) -> [u128; 2]) -> Tag {
+        let [first, second, third, fourth] = [1, 2, 3, 4].map(|times| self.point.power(times));
+        let (pairs, rest) = words.as_chunks();
+        let pair = |so_far: Tag, [one, other]: &[W; 2]| {
+            let ([a, b], [c, d]) = (halves(one), halves(other));
+            let known = Tag(b).times(third).plus(Tag(c).times(second));
+            let known = known.plus(Tag(d).times(first));
+            so_far.plus(Tag(a)).times(fourth).plus(known)
+        };
+        let of_pairs = pairs.iter().fold(Tag(0), pair);
+        let step = |so_far: Tag, half: u128| so_far.plus(Tag(half)).times(first);
+        rest.iter().flat_map(halves).fold(of_pairs, step)
     }
 
     pub(super) fn proves(&self, total: &Total, sites: usize) -> bool {
@@ -240,5 +278,24 @@ mod tests {
             square = square.times(square);
         }
         assert_eq!(power.0, 1);
+    }
+
+    const HALF: u128 = (1 << 64) - 1;
+
+    /// Parts and pairs of words change nothing: it is the polynomial, step by step.
+    #[test]
+    fn words_of_any_number_have_the_tag_of_one_polynomial() {
+        let key = TagKey::new(Tag(PRIME / 3), Tag(5));
+        for count in [0, 1, 2, 3, PART_WORDS, 2 * PART_WORDS + 3] {
+            let word = |place: usize| (place as u128).wrapping_mul(PRIME / 7).rotate_left(31);
+            let words: Vec<u128> = (0..count).map(word).collect();
+            let halves = words.iter().flat_map(|word| [word & HALF, word >> 64]);
+            let step = |so_far: Tag, half| so_far.plus(Tag(half)).times(key.point);
+            let wanted = halves.fold(Tag(0), step).plus(key.pad);
+            assert!(
+                key.of_words(&Words::received(words)) == wanted,
+                "{count} words"
+            );
+        }
     }
 }
