@@ -11,6 +11,7 @@ mod apart;
 mod grouped;
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use ndarray::parallel::prelude::*;
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis, CowArray, Ix2, s};
@@ -138,6 +139,8 @@ pub struct Candidates<'a> {
     rows: CowArray<'a, f64, Ix2>,
     /// ||e_i||^2.
     squares: Array1<f64>,
+    /// Their groups, once they were of help.
+    tree: OnceLock<Option<grouped::Tree>>,
 }
 
 impl<'a> Candidates<'a> {
@@ -148,6 +151,7 @@ impl<'a> Candidates<'a> {
         Self {
             squares: squares(&rows.view()),
             rows,
+            tree: OnceLock::new(),
         }
     }
 
@@ -184,6 +188,34 @@ impl<'a> Candidates<'a> {
         let rows = self.rows.view();
         check(&rows, &rows, count, 2)?;
         Ok(self.search(&rows, rule, count, true))
+    }
+
+    /// The same of the candidates at `rows` alone, in their order.
+    ///
+    /// # Errors
+    /// [`EvaluateError`].
+    pub fn nearest_of_rows(
+        &self,
+        rows: &[usize],
+        rule: NeighbourRule,
+        count: usize,
+    ) -> Result<Vec<Vec<Neighbour>>, EvaluateError> {
+        let all = self.rows.view();
+        check(&all, &all, count, 2)?;
+        let queries = all.select(Axis(0), rows);
+        // One more, for among the nearest may be oneself.
+        let mut found = self.search(&queries.view(), rule, count + 1, false);
+        for (row, near) in rows.iter().zip(&mut found) {
+            near.retain(|other| other.row != *row);
+            near.truncate(count);
+        }
+        Ok(found)
+    }
+
+    /// E = XW.
+    #[must_use]
+    pub fn rows(&self) -> ArrayView2<'_, f64> {
+        self.rows.view()
     }
 
     /// Blocks of queries in parallel; where they are few, also strips of the candidates, whose answers are then merged.
@@ -417,15 +449,7 @@ pub fn neighbours_of_rows(
     rule: NeighbourRule,
     count: usize,
 ) -> Result<Vec<Vec<Neighbour>>, EvaluateError> {
-    check(patients, patients, count, 2)?;
-    let queries = patients.select(Axis(0), rows);
-    // One more, for among the nearest may be oneself.
-    let mut found = neighbours(patients, &queries.view(), rule, count + 1)?;
-    for (row, near) in rows.iter().zip(&mut found) {
-        near.retain(|other| other.row != *row);
-        near.truncate(count);
-    }
-    Ok(found)
+    Candidates::new(patients.view()).nearest_of_rows(rows, rule, count)
 }
 
 fn check(

@@ -32,18 +32,48 @@ struct Grouped {
     boxes: Vec<(Vec<f64>, Vec<f64>)>,
 }
 
+/// Candidates in groups, for any number of searches.
+pub(super) struct Tree {
+    /// From columns to the candidates' principal axes.
+    axes: Array2<f64>,
+    grouped: Grouped,
+    /// Of each group its rows, column after column.
+    columns: Vec<Vec<f64>>,
+    longest: f64,
+}
+
+impl Tree {
+    /// None where nothing that is found would be sure.
+    pub(super) fn of(candidates: &Candidates<'_>) -> Option<Self> {
+        let patients = candidates.rows.view();
+        let axes = symmetric_eigen(&transposed_product(&patients, &patients)).ok()?;
+        let finite = axes.vectors.iter().all(|entry| entry.is_finite());
+        if !finite {
+            return None;
+        }
+        let grouped = Grouped::new(&product(&patients, &axes.vectors.view()), GROUP);
+        let groups = grouped.groups.par_iter();
+        let columns = groups.map(|group| columns_of(&patients, &grouped.order[group.clone()]));
+        Some(Self {
+            columns: columns.collect(),
+            axes: axes.vectors,
+            longest: candidates.longest(),
+            grouped,
+        })
+    }
+}
+
 /// A search among grouped candidates.
 struct Search<'s> {
     queries: ArrayView2<'s, f64>,
     /// The queries along the candidates' axes.
     turned: Array2<f64>,
-    grouped: Grouped,
-    /// Of each group its rows, column after column, and what is added to each product.
-    blocks: Vec<(Vec<f64>, Vec<f64>)>,
+    tree: &'s Tree,
+    /// Of each group what is added to each product.
+    added: Vec<Vec<f64>>,
     rule: NeighbourRule,
     count: usize,
     others_only: bool,
-    longest: f64,
 }
 
 /// What is kept of one query: by cost, which is the squared distance less the query's own square, or the negative inner product.
@@ -77,28 +107,31 @@ pub(super) fn search(
     if !helps {
         return None;
     }
-    let patients = candidates.rows.view();
-    let axes = symmetric_eigen(&transposed_product(&patients, &patients)).ok()?;
-    let finite = axes.vectors.iter().all(|entry| entry.is_finite());
-    if !finite {
-        return None;
-    }
-    let turned = |rows: &ArrayView2<f64>| product(rows, &axes.vectors.view());
-    let grouped = Grouped::new(&turned(&patients), GROUP);
-    let blocks = grouped.groups.par_iter();
-    let blocks = blocks.map(|group| block(candidates, &grouped.order[group.clone()], rule));
-    let blocks: Vec<_> = blocks.collect();
+    let tree = candidates.tree.get_or_init(|| Tree::of(candidates));
+    let tree = tree.as_ref()?;
+    let groups = tree.grouped.groups.par_iter();
+    let added = groups.map(|group| {
+        let rows = tree.grouped.order[group.clone()].iter();
+        let added = rows.map(|row| match rule {
+            NeighbourRule::Distance => candidates.squares[*row],
+            NeighbourRule::InnerProduct => 0.0,
+        });
+        added.collect()
+    });
     let search = Search {
-        turned: turned(queries),
-        longest: candidates.longest(),
+        added: added.collect(),
+        turned: product(queries, &tree.axes.view()),
         queries: queries.view(),
-        grouped,
-        blocks,
+        tree,
         rule,
         count,
         others_only,
     };
-    let asked = Grouped::new(&search.turned, QUERIES);
+    let asked = match others_only {
+        // The candidates themselves: their groups are halved further.
+        true => tree.grouped.halved(&search.turned, QUERIES),
+        false => Grouped::new(&search.turned, QUERIES),
+    };
     let places = (0..asked.groups.len()).into_par_iter();
     let found: Vec<Vec<(usize, Vec<Neighbour>)>> = places
         .map(|place| {
@@ -115,18 +148,13 @@ pub(super) fn search(
     Some(nearest)
 }
 
-/// The rows of a group, column after column, and their squares, or 0.
-fn block(candidates: &Candidates<'_>, rows: &[usize], rule: NeighbourRule) -> (Vec<f64>, Vec<f64>) {
-    let patients = &candidates.rows;
+/// Some rows, column after column.
+fn columns_of(patients: &ArrayView2<f64>, rows: &[usize]) -> Vec<f64> {
     let columns = (0..patients.ncols()).flat_map(|column| {
         let entries = rows.iter().map(move |row| patients[[*row, column]]);
         entries.collect::<Vec<f64>>()
     });
-    let added = rows.iter().map(|row| match rule {
-        NeighbourRule::Distance => candidates.squares[*row],
-        NeighbourRule::InnerProduct => 0.0,
-    });
-    (columns.collect(), added.collect())
+    columns.collect()
 }
 
 impl Grouped {
@@ -135,10 +163,26 @@ impl Grouped {
         let mut order: Vec<usize> = (0..points.nrows()).collect();
         halve(points, &mut order, most);
         let mut groups = Vec::new();
-        lengths(order.len(), most, &mut |length| {
-            let begin = groups.last().map_or(0, |last: &Range<usize>| last.end);
-            groups.push(begin..begin + length);
-        });
+        lengths(order.len(), most, &mut groups);
+        Self::bounded(points, order, groups)
+    }
+
+    /// What [`Self::new`] makes of the same points in smaller groups.
+    fn halved(&self, points: &Array2<f64>, most: usize) -> Self {
+        let mut order = self.order.clone();
+        let (mut rest, mut parts, mut groups) = (order.as_mut_slice(), Vec::new(), Vec::new());
+        for group in &self.groups {
+            let (own, behind) = rest.split_at_mut(group.len());
+            lengths(own.len(), most, &mut groups);
+            parts.push(own);
+            rest = behind;
+        }
+        let parts = parts.into_par_iter();
+        parts.for_each(|own| halve(points, own, most));
+        Self::bounded(points, order, groups)
+    }
+
+    fn bounded(points: &Array2<f64>, order: Vec<usize>, groups: Vec<Range<usize>>) -> Self {
         let boxes = groups.par_iter().map(|group| {
             let own = points.select(Axis(0), &order[group.clone()]);
             bounds(&own)
@@ -151,10 +195,11 @@ impl Grouped {
     }
 }
 
-/// The lengths of the parts that [`halve`] leaves.
-fn lengths(length: usize, most: usize, found: &mut impl FnMut(usize)) {
+/// Adds the parts that [`halve`] leaves of the next so many.
+fn lengths(length: usize, most: usize, found: &mut Vec<Range<usize>>) {
     if length <= most {
-        found(length);
+        let begin = found.last().map_or(0, |last| last.end);
+        found.push(begin..begin + length);
         return;
     }
     lengths(length / 2, most, found);
@@ -206,7 +251,7 @@ impl Search<'_> {
         queries: &[usize],
         (low, high): &(Vec<f64>, Vec<f64>),
     ) -> Vec<(usize, Vec<Neighbour>)> {
-        let boxes = self.grouped.boxes.iter().enumerate();
+        let boxes = self.tree.grouped.boxes.iter().enumerate();
         let bounds = boxes.map(|(group, (least, most))| {
             let axes = low.iter().zip(high).zip(least.iter().zip(most));
             let bound: f64 = axes
@@ -246,7 +291,7 @@ impl Search<'_> {
                 NeighbourRule::Distance => own,
                 NeighbourRule::InnerProduct => 0.0,
             },
-            margin: ROUNDING * (own + self.longest),
+            margin: ROUNDING * (own + self.tree.longest),
         }
     }
 
@@ -266,7 +311,7 @@ impl Search<'_> {
 
     /// What the cost of anybody of a group is at least.
     fn bound(&self, query: usize, group: usize) -> f64 {
-        let (least, most) = &self.grouped.boxes[group];
+        let (least, most) = &self.tree.grouped.boxes[group];
         let axes = self.turned.row(query);
         let axes = axes.iter().zip(least.iter().zip(most));
         axes.map(|(at, (least, most))| self.along([*at; 2], [*least, *most]))
@@ -275,8 +320,9 @@ impl Search<'_> {
 
     /// Keeps whoever of a group is nearer than what is known; of equal costs the first rows.
     fn compare(&self, query: usize, group: usize, kept: &mut Kept) {
-        let rows = &self.grouped.order[self.grouped.groups[group].clone()];
-        let (columns, added) = &self.blocks[group];
+        let grouped = &self.tree.grouped;
+        let rows = &grouped.order[grouped.groups[group].clone()];
+        let (columns, added) = (&self.tree.columns[group], &self.added[group]);
         let factor = match self.rule {
             NeighbourRule::Distance => -2.0,
             NeighbourRule::InnerProduct => -1.0,
