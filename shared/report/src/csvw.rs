@@ -69,10 +69,40 @@ pub enum About<'c> {
     Study(&'c [(&'c str, &'c OutcomeSpecification)], &'c [Feature]),
 }
 
+/// Rows without a heading, for parts of a large table are made side by side.
+#[derive(Debug)]
+pub struct CsvRows(csv::Writer<Vec<u8>>);
+
+impl CsvRows {
+    /// No row.
+    #[must_use]
+    pub fn none() -> Self {
+        let mut writer = csv::WriterBuilder::new();
+        writer.has_headers(false).comment(Some(REMARK));
+        Self(writer.from_writer(Vec::new()))
+    }
+
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// Where it has other cells than the one before.
+    pub fn row<C: AsRef<[u8]>>(&mut self, cells: impl IntoIterator<Item = C>) -> io::Result<()> {
+        Ok(self.0.write_record(cells)?)
+    }
+
+    /// As a file has them.
+    ///
+    /// # Errors
+    /// None but for those of memory.
+    pub fn into_bytes(self) -> io::Result<Vec<u8>> {
+        self.0.into_inner().map_err(io::Error::other)
+    }
+}
+
 /// A table in the making.
 #[derive(Debug)]
 pub struct CsvTable {
-    rows: csv::Writer<Vec<u8>>,
+    rows: CsvRows,
     said: Map<String, Value>,
 }
 
@@ -82,12 +112,8 @@ impl CsvTable {
     /// # Errors
     /// None but for columns that no CSV can have.
     pub fn new(title: &str, about: About<'_>, columns: &[Column]) -> io::Result<Self> {
-        let mut writer = csv::WriterBuilder::new();
-        let mut rows = writer
-            .has_headers(false)
-            .comment(Some(REMARK))
-            .from_writer(Vec::new());
-        rows.write_record(columns.iter().map(|column| &column.name))?;
+        let mut rows = CsvRows::none();
+        rows.row(columns.iter().map(|column| &column.name))?;
         let columns: Vec<Value> = columns.iter().map(Column::said).collect();
         let mut said = Map::new();
         said.insert("@context".to_owned(), json!("http://www.w3.org/ns/csvw"));
@@ -105,7 +131,7 @@ impl CsvTable {
     /// # Errors
     /// Where it has other cells than there are columns.
     pub fn row<C: AsRef<[u8]>>(&mut self, cells: impl IntoIterator<Item = C>) -> io::Result<()> {
-        Ok(self.rows.write_record(cells)?)
+        self.rows.row(cells)
     }
 
     /// Adds a row whose cells are the fields of an entry.
@@ -113,7 +139,7 @@ impl CsvTable {
     /// # Errors
     /// Where it has other cells than there are columns.
     pub fn entry(&mut self, entry: impl Serialize) -> io::Result<()> {
-        Ok(self.rows.serialize(entry)?)
+        Ok(self.rows.0.serialize(entry)?)
     }
 
     /// Both files of a table of this name.
@@ -122,7 +148,7 @@ impl CsvTable {
     /// None but for those of memory.
     pub fn parts(mut self, name: &str) -> io::Result<[(String, Vec<u8>); 2]> {
         self.said.insert("url".to_owned(), json!(name));
-        let rows = self.rows.into_inner().map_err(io::Error::other)?;
+        let rows = self.rows.into_bytes()?;
         let mut said = serde_json::to_vec_pretty(&self.said)?;
         said.push(b'\n');
         Ok([(name.to_owned(), rows), (format!("{name}{SIDECAR}"), said)])

@@ -31,7 +31,7 @@ mod watching;
 mod words;
 
 pub use alike::AskedAbout;
-pub use csvw::{About, Column, CsvTable, File};
+pub use csvw::{About, Column, CsvRows, CsvTable, File};
 pub use did::Did;
 pub use figures::FigureError;
 pub use folder::{FolderError, PendingFolder, Replace};
@@ -44,7 +44,7 @@ pub use listing::{
 };
 pub use love::{LovePoint, love};
 pub use method::{Answer, Said, group_name, shared_curves};
-pub use npy::npy;
+pub use npy::{npy, write_npy};
 pub use outcome::sentence as outcome_sentence;
 pub use page::{Part, RunPage, STYLE, Shares, Table, answer, part, sheet};
 pub use plots::against;
