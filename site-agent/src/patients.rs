@@ -5,8 +5,8 @@ use protocol::cohort::{OutcomeSpecification, with_unit};
 use report::{About, Column, CsvTable, File};
 use similarity::cohort::Outcome;
 use similarity::uses::nearest::Nearest;
-use std::fs;
-use std::io;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use wire::private;
 
@@ -20,10 +20,50 @@ pub struct ResultsError {
     pub cause: io::Error,
 }
 
+/// A file that stays at the site.
+pub(crate) enum Left<'l> {
+    /// In memory.
+    Whole(File),
+    /// Of this name, and written piece by piece: whole it would be as large as all patients.
+    InPieces(String, Pieces<'l>),
+}
+
+/// Writes one piece of a file after the other.
+pub(crate) type Pieces<'l> = Box<dyn FnOnce(&mut dyn Write) -> io::Result<()> + 'l>;
+
+impl From<File> for Left<'_> {
+    fn from(file: File) -> Self {
+        Self::Whole(file)
+    }
+}
+
+impl<'l> Left<'l> {
+    pub(crate) fn in_pieces(
+        name: impl Into<String>,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()> + 'l,
+    ) -> Self {
+        Self::InPieces(name.into(), Box::new(write))
+    }
+
+    fn parts(self) -> Vec<(String, Pieces<'l>)> {
+        match self {
+            Self::Whole(file) => {
+                let parts = file.parts().into_iter();
+                let written = parts.map(|(name, bytes)| {
+                    let write: Pieces<'l> = Box::new(move |target| target.write_all(&bytes?));
+                    (name, write)
+                });
+                written.collect()
+            }
+            Self::InPieces(name, write) => vec![(name, write)],
+        }
+    }
+}
+
 /// Writes files into `folder`, which is replaced whole. Each is made when it is its turn, so that one alone is in memory.
-pub(crate) fn replace(
+pub(crate) fn replace<'l>(
     folder: &Path,
-    files: impl IntoIterator<Item = File>,
+    files: impl IntoIterator<Item = impl Into<Left<'l>>>,
 ) -> Result<(), ResultsError> {
     let partial = folder.with_extension("partial");
     let fault = |path: &Path| {
@@ -34,10 +74,12 @@ pub(crate) fn replace(
         fs::remove_dir_all(&partial).map_err(fault(&partial))?;
     }
     private::folder(&partial).map_err(fault(&partial))?;
-    for (name, bytes) in files.into_iter().flat_map(File::parts) {
+    for (name, write) in files.into_iter().flat_map(|file| file.into().parts()) {
         let path = partial.join(name);
-        bytes
-            .and_then(|bytes| private::write(&path, &bytes))
+        let mut options = OpenOptions::new();
+        let options = options.write(true).create(true).truncate(true);
+        private::open(&path, options)
+            .and_then(|mut file| write(&mut file))
             .map_err(fault(&path))?;
     }
     if folder.exists() {

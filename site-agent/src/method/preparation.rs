@@ -7,9 +7,10 @@ use protocol::failure::Code;
 use protocol::message::{Preparing, SecondMoments, Totals};
 use similarity::cohort::standardise::{Standardisation, StandardiseError};
 use similarity::learn::unpsl::Correlation;
-use similarity::numeric::linear_algebra::product;
+use similarity::numeric::linear_algebra::{product, symmetric_eigen, transposed_product};
+use similarity::numeric::portable::inner_product;
 use similarity::numeric::precision::Precision;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// What the site's means add to the variance between the sites.
 pub(super) fn spread(
@@ -37,12 +38,14 @@ fn pooled(site: &SiteRun, preparing: &Preparing) -> Result<Standardisation, Stop
 
 /// The standardised patients.
 pub(crate) struct Prepared {
-    /// n x d.
-    pub(crate) matrix: Array2<f64>,
+    /// n x d. What is made of a part of the patients reads it here.
+    pub(crate) matrix: Arc<Array2<f64>>,
     pub(crate) standardisation: Standardisation,
     pub(crate) totals: Totals,
     /// The correlation over all sites, where it is pooled.
     pub(crate) pooled: Option<Arc<Correlation>>,
+    /// R, d x d, with R'R = X'X, once it was asked for.
+    root: OnceLock<Option<Array2<f64>>>,
 }
 
 impl Prepared {
@@ -58,10 +61,11 @@ impl Prepared {
         }
         let matrix = standardisation.apply(&site.cohort.cohort).map_err(fault)?;
         Ok(Self {
-            matrix,
+            matrix: Arc::new(matrix),
             standardisation,
             totals: *totals,
             pooled: None,
+            root: OnceLock::new(),
         })
     }
 
@@ -76,9 +80,39 @@ impl Prepared {
     /// The mean over the patients of ||W'x||^2.
     #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
     pub(super) fn similarity(&self, metric: &Array2<f64>) -> f64 {
-        let metric = metric.slice(s![..self.matrix.ncols(), ..]);
-        let projected = product(&self.matrix.view(), &metric);
-        let sum: f64 = projected.iter().map(|entry| entry * entry).sum();
-        sum / self.matrix.nrows() as f64
+        let (patients, columns) = self.matrix.dim();
+        let metric = metric.slice(s![..columns, ..]);
+        let root = self.root.get_or_init(|| match columns <= patients {
+            true => root_of_products(&self.matrix),
+            false => None,
+        });
+        // Squares all of them, however large the metric is.
+        let rows = root.as_ref().unwrap_or(&self.matrix);
+        let projected = product(&rows.view(), &metric);
+        let sum = inner_product(&projected.view(), &projected.view());
+        sum / patients as f64
+    }
+}
+
+/// R, d x d, with R'R = X'X; none where X'X has no axes.
+fn root_of_products(matrix: &Array2<f64>) -> Option<Array2<f64>> {
+    let eigen = symmetric_eigen(&transposed_product(&matrix.view(), &matrix.view())).ok()?;
+    let lengths = eigen.values.mapv(|value| value.max(0.0).sqrt());
+    Some((eigen.vectors * lengths).reversed_axes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_root_of_the_products_gives_a_metric_the_similarity_that_patients_have() {
+        let of_place = |(row, column): (usize, usize)| ((3 + row * 7 + column * 11) as f64).sin();
+        let matrix = Array2::from_shape_fn((50, 4), of_place);
+        let metric = Array2::from_shape_fn((4, 2), of_place);
+        let squares = |of: Array2<f64>| of.iter().map(|entry| entry * entry).sum::<f64>();
+        let root = root_of_products(&matrix).unwrap();
+        let (found, wanted) = (squares(root.dot(&metric)), squares(matrix.dot(&metric)));
+        assert!((found / wanted - 1.0).abs() < 1e-12, "{found} {wanted}");
     }
 }

@@ -1,5 +1,7 @@
 //! Mergeable moments of a cohort's columns: all that standardisation needs to know.
 
+use rayon::prelude::*;
+
 use crate::cohort::{Cohort, Column, MISSING_LEVEL, Values};
 
 /// Moments of one column at one site, or of several sites together. Counts are of patients.
@@ -61,7 +63,9 @@ impl ColumnMoments {
     /// # Errors
     /// [`MomentsError::NotFinite`] and [`MomentsError::UnknownLevel`], naming the column.
     pub fn of_cohort(cohort: &Cohort) -> Result<Vec<Self>, MomentsError> {
-        cohort.columns().iter().map(Self::of_column).collect()
+        let columns = cohort.columns().par_iter();
+        let made: Vec<_> = columns.map(Self::of_column).collect();
+        made.into_iter().collect()
     }
 
     /// Moments of one column. Sums are compensated (Neumaier), so a constant column has a variance

@@ -14,13 +14,19 @@ mod centred;
 mod curved;
 mod squares;
 
+use std::ops::Range;
+
 use candidate::{Candidate, candidates};
-use ndarray::{Array1, Array2};
+use ndarray::parallel::prelude::*;
+use ndarray::{Array2, Axis};
 
 use crate::cohort::moments::ColumnMoments;
 use crate::cohort::quantile::Quartiles;
 use crate::cohort::spline::curve;
 use crate::cohort::{Cohort, Column, MISSING_LEVEL, Values};
+
+/// Patients of a block: its rows stay in the second-level cache.
+const BLOCK_PATIENTS: usize = 1024;
 
 /// What a job says of one column.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -362,14 +368,40 @@ impl Standardisation {
         self.apply_to(cohort.columns())
     }
 
-    /// The same of columns without an outcome.
+    /// The same of columns without an outcome. Blocks of patients in parallel, for their rows lie together.
     ///
     /// # Errors
     /// [`StandardiseError::NoSuchColumn`] and [`StandardiseError::KindMismatch`].
     pub fn apply_to(&self, columns: &[Column]) -> Result<Array2<f64>, StandardiseError> {
         let patients = columns.first().map_or(0, |column| column.values.patients());
-        let mut matrix = Array2::zeros((patients, self.rows.len()));
-        for (row, mut target) in self.rows.iter().zip(matrix.columns_mut()) {
+        let sources = self.sources(columns)?;
+        let mut matrix = Array2::zeros((patients, sources.len()));
+        let blocks = matrix.axis_chunks_iter_mut(Axis(0), BLOCK_PATIENTS);
+        let blocks = blocks.into_par_iter().enumerate();
+        blocks.for_each(|(block, mut rows)| {
+            for (source, target) in sources.iter().zip(rows.columns_mut()) {
+                let own = source.standardised(block * BLOCK_PATIENTS..patients);
+                target
+                    .into_iter()
+                    .zip(own)
+                    .for_each(|(to, from)| *to = from);
+            }
+        });
+        Ok(matrix)
+    }
+
+    /// The sum of each column of X, which is never held.
+    fn sums(&self, cohort: &Cohort) -> Result<Vec<f64>, StandardiseError> {
+        let patients = cohort.patients();
+        let sources = self.sources(cohort.columns())?.into_par_iter();
+        Ok(sources
+            .map(|source| source.standardised(0..patients).sum())
+            .collect())
+    }
+
+    /// What each column of X is made of.
+    fn sources<'c>(&'c self, columns: &'c [Column]) -> Result<Vec<Source<'c>>, StandardiseError> {
+        let source = |row: &'c MatrixRow| {
             let column = columns
                 .get(row.column)
                 .ok_or_else(|| StandardiseError::NoSuchColumn {
@@ -377,42 +409,60 @@ impl Standardisation {
                     column: row.column,
                     columns: columns.len(),
                 })?;
-            let values =
-                transformed(row, &column.values).ok_or_else(|| StandardiseError::KindMismatch {
+            let fits = match (row.transform, &column.values) {
+                (Transform::Identity | Transform::Curve(_), Values::Numeric(_))
+                | (Transform::Missing, _) => true,
+                (Transform::Level(level), Values::Categorical { levels, .. }) => {
+                    (level as usize) < levels.len()
+                }
+                (Transform::Identity | Transform::Curve(_), Values::Categorical { .. })
+                | (Transform::Level(_), Values::Numeric(_)) => false,
+            };
+            let values = &column.values;
+            fits.then_some(Source { row, values })
+                .ok_or_else(|| StandardiseError::KindMismatch {
                     column: column.name.clone(),
-                })?;
-            target.assign(&values.mapv(|value| {
-                let present = if value.is_nan() { row.imputed } else { value };
-                (present - row.mean) / row.scale
-            }));
-        }
-        Ok(matrix)
+                })
+        };
+        self.rows.iter().map(source).collect()
     }
 }
 
-/// The transformed values of a column, NaN where missing; `None` where the kind does not fit.
-fn transformed(row: &MatrixRow, values: &Values) -> Option<Array1<f64>> {
-    match (row.transform, values) {
-        (Transform::Identity, Values::Numeric(values)) => Some(values.clone()),
-        (Transform::Curve(part), Values::Numeric(values)) => {
-            Some(values.mapv(|value| curve(value, &row.knots, part as usize)))
-        }
-        (Transform::Missing, Values::Numeric(values)) => {
-            Some(values.mapv(|value| f64::from(u8::from(value.is_nan()))))
-        }
-        (Transform::Missing, Values::Categorical { codes, .. }) => {
-            Some(codes.mapv(|code| f64::from(u8::from(code == MISSING_LEVEL))))
-        }
-        (Transform::Level(level), Values::Categorical { codes, levels })
-            if (level as usize) < levels.len() =>
-        {
-            Some(codes.mapv(|code| match code {
-                MISSING_LEVEL => f64::NAN,
-                code if code == level => 1.0,
-                _ => 0.0,
-            }))
-        }
-        _ => None,
+/// A column of X before it is made.
+struct Source<'c> {
+    row: &'c MatrixRow,
+    /// Of the kind that the row reads.
+    values: &'c Values,
+}
+
+impl Source<'_> {
+    /// Of these patients, in their order.
+    fn standardised(&self, patients: Range<usize>) -> impl Iterator<Item = f64> {
+        let row = self.row;
+        patients.map(move |patient| {
+            let value = transformed(row, self.values, patient);
+            let present = if value.is_nan() { row.imputed } else { value };
+            (present - row.mean) / row.scale
+        })
+    }
+}
+
+/// The transformed value of a patient, NaN where it is missing.
+#[inline]
+fn transformed(row: &MatrixRow, values: &Values, patient: usize) -> f64 {
+    let truth = |is_so: bool| f64::from(u8::from(is_so));
+    match values {
+        Values::Numeric(values) => match row.transform {
+            Transform::Identity | Transform::Level(_) => values[patient],
+            Transform::Curve(part) => curve(values[patient], &row.knots, part as usize),
+            Transform::Missing => truth(values[patient].is_nan()),
+        },
+        Values::Categorical { codes, .. } => match (row.transform, codes[patient]) {
+            (Transform::Missing, code) => truth(code == MISSING_LEVEL),
+            (_, MISSING_LEVEL) => f64::NAN,
+            (Transform::Level(level), code) => truth(code == level),
+            (Transform::Identity | Transform::Curve(_), code) => f64::from(code),
+        },
     }
 }
 

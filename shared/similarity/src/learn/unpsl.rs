@@ -56,6 +56,7 @@ pub mod personal;
 mod pooled;
 pub mod selection;
 mod settings;
+mod shared;
 mod site;
 mod sweep;
 mod totals;
@@ -73,6 +74,7 @@ pub use settings::{
     Centring, CorrelationScope, Form, Loss, PairWeights, Pairs, Settings, SettingsError,
     SiteWeights, Threshold, led, start,
 };
+pub use shared::SharedPatients;
 pub use site::{
     LocalSolution, ObjectiveError, SiteDerivatives, SiteObjective, ThresholdDerivatives,
 };

@@ -26,31 +26,38 @@ impl Axes {
     pub fn of(design: &ArrayView2<f64>) -> Result<Self, LinearAlgebraError> {
         #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
         let patients = design.nrows().max(1) as f64;
-        let (values, vectors) = match design.ncols() <= design.nrows() {
-            true => {
-                let eigen = symmetric_eigen(&(transposed_product(design, design) / patients))?;
-                let axes = wide_enough(&eigen.values);
-                let values = eigen.values.select(Axis(0), &axes);
-                (values, eigen.vectors.select(Axis(1), &axes))
-            }
-            // The patients span all axes there are: X X' has the same values, and fewer.
-            false => {
-                let eigen = symmetric_eigen(&(product(design, &design.t()) / patients))?;
-                let axes = wide_enough(&eigen.values);
-                let values = eigen.values.select(Axis(0), &axes);
-                let vectors = eigen.vectors.select(Axis(1), &axes);
-                let lengths = values.mapv(|value| (value * patients).sqrt());
-                (
-                    values,
-                    transposed_product(design, &vectors.view()) / lengths,
-                )
-            }
-        };
-        let widths = values.mapv(f64::sqrt);
-        Ok(Self {
+        if design.ncols() <= design.nrows() {
+            return Self::of_products(transposed_product(design, design), design.nrows());
+        }
+        // The patients span all axes there are: X X' has the same values, and fewer.
+        let eigen = symmetric_eigen(&(product(design, &design.t()) / patients))?;
+        let axes = wide_enough(&eigen.values);
+        let values = eigen.values.select(Axis(0), &axes);
+        let vectors = eigen.vectors.select(Axis(1), &axes);
+        let lengths = values.mapv(|value| (value * patients).sqrt());
+        let vectors = transposed_product(design, &vectors.view()) / lengths;
+        Ok(Self::along(vectors, values))
+    }
+
+    /// Of so many patients X, no fewer than columns, by X'X.
+    ///
+    /// # Errors
+    /// [`LinearAlgebraError`] where a number is not finite.
+    pub fn of_products(products: Array2<f64>, patients: usize) -> Result<Self, LinearAlgebraError> {
+        #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
+        let eigen = symmetric_eigen(&(products / patients.max(1) as f64))?;
+        let axes = wide_enough(&eigen.values);
+        let values = eigen.values.select(Axis(0), &axes);
+        Ok(Self::along(eigen.vectors.select(Axis(1), &axes), values))
+    }
+
+    /// By unit vectors, p x k, and the variance along each.
+    fn along(vectors: Array2<f64>, variances: Array1<f64>) -> Self {
+        let widths = variances.mapv(f64::sqrt);
+        Self {
             forward: (&vectors / &widths).reversed_axes(),
             back: vectors * widths,
-        })
+        }
     }
 
     /// A symmetric matrix of columns, p x p, among the axes, k x k.

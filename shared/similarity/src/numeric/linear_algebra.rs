@@ -18,7 +18,7 @@ use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis};
 use ndarray_linalg::{Cholesky as _, Diag, Eigh, SolveTriangular, UPLO};
 
 /// Rows of the output that one thread computes at a time.
-const BLOCK_ROWS: usize = 256;
+pub(crate) const BLOCK_ROWS: usize = 256;
 /// Columns of the left factor that one thread handles at a time in a transposed product.
 const BLOCK_COLUMNS: usize = 64;
 
@@ -140,11 +140,21 @@ pub fn transposed_product_into(
     right: &ArrayView2<f64>,
     target: &mut ArrayViewMut2<f64>,
 ) {
+    add_transposed_product(left, right, 0.0, target);
+}
+
+/// target <- left' * right + keep * target, blocks of left's columns in parallel.
+pub(crate) fn add_transposed_product(
+    left: &ArrayView2<f64>,
+    right: &ArrayView2<f64>,
+    keep: f64,
+    target: &mut ArrayViewMut2<f64>,
+) {
     target
         .axis_chunks_iter_mut(Axis(0), BLOCK_COLUMNS)
         .into_par_iter()
         .zip(left.axis_chunks_iter(Axis(1), BLOCK_COLUMNS))
-        .for_each(|(mut rows, columns)| add_product(1.0, &columns.t(), right, 0.0, &mut rows));
+        .for_each(|(mut rows, columns)| add_product(1.0, &columns.t(), right, keep, &mut rows));
 }
 
 /// left' * right, blocks of left's columns in parallel.

@@ -3,7 +3,7 @@
 
 use super::results::LocalResults;
 use crate::method::scores::{Score, binned, brier, by_share, by_votes, gains_of_classes};
-use ndarray::{Array1, Array2, ArrayView2, Axis, s};
+use ndarray::{Array1, Array2, Axis, s};
 use protocol::assessment::{
     DISTANCE_RULE, EUCLIDEAN_RULE, EvaluationCounts, Gains, INNER_PRODUCT_RULE, PAIRS_RULE,
     SHARE_BINS, score_bins,
@@ -15,9 +15,8 @@ use similarity::learn::unpsl::Labels;
 use similarity::learn::unpsl::selection::Folds;
 use similarity::numeric::linear_algebra::product;
 use similarity::uses::neighbours::{
-    EvaluateError, Neighbour, NeighbourRule, neighbours, neighbours_apart, neighbours_of_rows,
+    Candidates, EvaluateError, Neighbour, NeighbourRule, neighbours_apart,
 };
-use std::borrow::Cow;
 
 /// Leave-one-out k-NN within the site: patients of class i that were predicted as class j, by both rules of the learned
 /// metric and, beside them, by the Euclidean distance of the same standardised patients. With them the site's pairs: dissimilar
@@ -41,7 +40,6 @@ pub fn evaluate(
     };
     let mut counts = Vec::new();
     if !results.is_empty() {
-        let projected = results.projected();
         let rules = [
             (DISTANCE_RULE, NeighbourRule::Distance),
             (INNER_PRODUCT_RULE, NeighbourRule::InnerProduct),
@@ -49,14 +47,14 @@ pub fn evaluate(
         for (name, rule) in rules {
             counts.extend(match rule == results.rule {
                 true => judging.by(name, results.nearest()),
-                false => judging.nearest(name, rule, &projected.view()),
+                false => judging.nearest(name, rule, results.placed()),
             });
         }
     }
     counts.extend(match plain {
         Some(plain) => judging.by(EUCLIDEAN_RULE, &plain.of_all),
         None => {
-            let patients = results.matrix.view();
+            let patients = Candidates::new(results.matrix.view());
             judging.nearest(EUCLIDEAN_RULE, NeighbourRule::Distance, &patients)
         }
     });
@@ -103,33 +101,31 @@ pub fn validate(
         product(&results.matrix.view(), &model)
     };
     let count = |fold: usize| finishing.of_fold(fold).neighbours as usize;
+    let rules = [NeighbourRule::Distance, NeighbourRule::InnerProduct];
+    let [distance, inner_product] =
+        held_out_neighbours((folds, judged), rules, &count, &projected)?;
     let rules = [
-        (DISTANCE_RULE, Some(NeighbourRule::Distance)),
-        (INNER_PRODUCT_RULE, Some(NeighbourRule::InnerProduct)),
-        (EUCLIDEAN_RULE, None),
+        (DISTANCE_RULE, &distance),
+        (INNER_PRODUCT_RULE, &inner_product),
+        (EUCLIDEAN_RULE, &plain.of_others),
     ];
-    let found = |(_, rule): &(_, Option<NeighbourRule>)| match rule {
-        Some(rule) => {
-            held_out_neighbours((folds, judged), *rule, &count, &projected).map(Cow::Owned)
-        }
-        None => Ok(Cow::Borrowed(&plain.of_others)),
-    };
-    let found: Result<Vec<Cow<'_, Vec<Vec<Neighbour>>>>, EvaluateError> =
-        rules.iter().map(found).collect();
-    let found = found?;
-    let shares: Vec<Vec<Vec<f64>>> = found.iter().map(|near| judging.shares(near)).collect();
-    let judged = rules.iter().zip(&found).zip(&shares);
-    let counts = judged.filter_map(|(((name, _), found), own)| {
-        let gains = match (*name, shares.last()) {
-            (EUCLIDEAN_RULE, _) | (_, None) => Gains::default(),
-            (_, Some(euclidean)) => gains_of_classes(euclidean, own, (codes, classes), is_alone),
-        };
-        Some(EvaluationCounts {
-            loss: Some(brier(own, codes)),
-            gains,
-            ..judging.by(name, found)?
-        })
-    });
+    let shares: Vec<Vec<Vec<f64>>> = rules.iter().map(|(_, near)| judging.shares(near)).collect();
+    let counts = rules
+        .iter()
+        .zip(&shares)
+        .filter_map(|((name, found), own)| {
+            let gains = match (*name, shares.last()) {
+                (EUCLIDEAN_RULE, _) | (_, None) => Gains::default(),
+                (_, Some(euclidean)) => {
+                    gains_of_classes(euclidean, own, (codes, classes), is_alone)
+                }
+            };
+            Some(EvaluationCounts {
+                loss: Some(brier(own, codes)),
+                gains,
+                ..judging.by(name, found)?
+            })
+        });
     Ok(counts.collect())
 }
 
@@ -199,27 +195,29 @@ pub fn nobody(neighbours: u32, classes: usize) -> Vec<EvaluationCounts> {
     rules.map(counts).into()
 }
 
-/// Of every patient who is `judged` the nearest of the other folds, where fold f is compared by `place(f)`, a row a patient.
+/// By each rule the nearest of the other folds of every patient who is `judged`, where fold f is compared by `place(f)`, a row a patient.
 fn held_out_neighbours(
     (folds, judged): (&Folds, &[bool]),
-    rule: NeighbourRule,
+    rules: [NeighbourRule; 2],
     count: &dyn Fn(usize) -> usize,
     place: &dyn Fn(usize) -> Array2<f64>,
-) -> Result<Vec<Vec<Neighbour>>, EvaluateError> {
-    let mut found = vec![Vec::new(); folds.of_each().len()];
+) -> Result<[Vec<Vec<Neighbour>>; 2], EvaluateError> {
+    let mut found = rules.map(|_| vec![Vec::new(); folds.of_each().len()]);
     for fold in 0..folds.count() {
         let split = folds.split(fold);
         let patients = place(fold);
-        let candidates = patients.select(Axis(0), &split.training);
+        let candidates = Candidates::new(patients.select(Axis(0), &split.training));
         let held_out = split.held_out_of(judged);
         let queries = patients.select(Axis(0), &held_out);
-        let near = neighbours(&candidates.view(), &queries.view(), rule, count(fold))?;
-        for (patient, near) in held_out.iter().zip(near) {
-            let of_cohort = |one: Neighbour| Neighbour {
-                row: split.training[one.row],
-                ..one
-            };
-            found[*patient] = near.into_iter().map(of_cohort).collect();
+        for (rule, found) in rules.into_iter().zip(&mut found) {
+            let near = candidates.nearest(&queries.view(), rule, count(fold))?;
+            for (patient, near) in held_out.iter().zip(near) {
+                let of_cohort = |one: Neighbour| Neighbour {
+                    row: split.training[one.row],
+                    ..one
+                };
+                found[*patient] = near.into_iter().map(of_cohort).collect();
+            }
         }
     }
     Ok(found)
@@ -247,10 +245,10 @@ impl Judging<'_> {
         &self,
         name: &str,
         rule: NeighbourRule,
-        patients: &ArrayView2<'_, f64>,
+        patients: &Candidates<'_>,
     ) -> Option<EvaluationCounts> {
-        let rows = self.rows();
-        let near = neighbours_of_rows(patients, &rows, rule, self.neighbours as usize).ok()?;
+        let (rows, count) = (self.rows(), self.neighbours as usize);
+        let near = patients.nearest_of_rows(&rows, rule, count).ok()?;
         let mut found = vec![Vec::new(); self.judged.len()];
         rows.iter()
             .zip(near)
@@ -320,7 +318,7 @@ impl Judging<'_> {
 
 /// Pairs of patients who are counted.
 fn pairs(results: &LocalResults<'_>, judging: &Judging<'_>) -> Option<EvaluationCounts> {
-    let projected = results.projected();
+    let projected = results.placed().rows();
     // Of judged pairs those who are in one: few, where the cohort is large.
     let (labels, projected) = match results.judged {
         None => {

@@ -14,7 +14,7 @@ use super::SiteRun;
 use super::preparation::Prepared;
 use crate::cases::record::{Chosen, Learned, LearnedMetric, Record};
 use crate::run::stop::Stop;
-use ndarray::{Array2, Axis, s};
+use ndarray::{Axis, s};
 use privacy::{HeldOutVotes, JUDGED_PATIENTS_MIN, Rules};
 use protocol::assessment::{Assessment, EvaluationCounts};
 use protocol::failure::Code;
@@ -29,7 +29,7 @@ use similarity::learn::unpsl::selection::{
     Classified, Folds, cross_validated_scores, nested_scores,
 };
 use similarity::learn::unpsl::{
-    CorrelationScope, Labels, Pairs, Settings, SiteObjective, summarise,
+    CorrelationScope, Labels, Pairs, Settings, SharedPatients, SiteObjective, summarise,
 };
 use similarity::numeric::admm::SiteDual;
 use similarity::numeric::linear_algebra::product;
@@ -41,10 +41,12 @@ use std::sync::Arc;
 /// Steps of the local solver in one round at most.
 const ITERATIONS_MAX: usize = 200;
 
-/// Bytes of the objectives that are kept at most, but for one.
-const OBJECTIVES_BYTES_MAX: usize = 1 << 29;
-/// Bytes of a drawn pair.
-const PAIR_BYTES: usize = 5;
+/// Bytes of the objectives that are kept at most, but for one: those of all and of five folds of a million patients with 20 partners.
+const OBJECTIVES_BYTES_MAX: usize = 5 << 27;
+/// Bytes of a drawn pair: the other patient, and a bit.
+const PAIR_BYTES: f64 = 4.125;
+/// Bytes of a patient who draws pairs: where they begin, and the row of the matrix.
+const PATIENT_BYTES: usize = 12;
 
 /// UnPSL at one site.
 pub(super) struct Learner {
@@ -240,8 +242,7 @@ impl Learner {
             ..
         } = finishing;
         let objective = self.objective(site, prepared, Part::whole(*form))?;
-        let value = objective.released_value(consensus).map_err(fault)?;
-        let threshold = objective.threshold(consensus);
+        let (value, threshold) = objective.released_value(consensus).map_err(fault)?;
         if !self.settings.supervision.wants_judgements() {
             // Their memory is for what follows.
             self.objectives.clear();
@@ -267,6 +268,7 @@ impl Learner {
             threshold,
             neighbours: finishing.neighbours,
             rule: self.settings.neighbour_rule,
+            placed: OnceCell::new(),
             nearest: OnceCell::new(),
         };
         results::write(&local, &site.folder)
@@ -357,7 +359,7 @@ impl Learner {
             Some(place) => place,
             None => {
                 // The latest goes first, where not all fit: those before it are asked about again first.
-                let most = objectives_max(&prepared.matrix, self.settings.objective.pairs);
+                let most = objectives_max(prepared.matrix.dim(), self.settings.objective.pairs);
                 self.objectives.truncate(most - 1);
                 let objective = self.make_objective(site, prepared, part)?;
                 self.objectives.push((part, objective));
@@ -406,14 +408,18 @@ impl Learner {
     }
 }
 
-/// How many objectives of the patients in these rows are kept.
-fn objectives_max(patients: &Array2<f64>, pairs: Pairs) -> usize {
-    let of_pairs = match pairs {
-        Pairs::All => 0,
-        Pairs::PerPatient(partners) => partners.saturating_mul(PAIR_BYTES),
+/// How many objectives of so many patients with so many columns are kept. Those of drawn pairs have no matrix of their own.
+fn objectives_max((patients, columns): (usize, usize), pairs: Pairs) -> usize {
+    #[allow(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss
+    )]
+    let of_patient = match pairs {
+        Pairs::All => columns * size_of::<f64>(),
+        Pairs::PerPatient(partners) => (partners as f64 * PAIR_BYTES) as usize + PATIENT_BYTES,
     };
-    let of_patient = patients.ncols() * size_of::<f64>() + of_pairs;
-    let bytes = patients.nrows().saturating_mul(of_patient);
+    let bytes = patients.saturating_mul(of_patient);
     (OBJECTIVES_BYTES_MAX / bytes.max(1)).max(1)
 }
 
@@ -440,11 +446,10 @@ fn without(
     }
     let rows = folds.without(left_out);
     let training = labels.among(&rows);
-    let matrix = prepared.matrix.select(Axis(0), &rows);
+    let patients = SharedPatients::all(Arc::clone(&prepared.matrix)).some(&rows);
     let totals = (&prepared.totals, whole);
     let pooled = prepared.pooled.clone();
-    SiteObjective::of_part(&matrix.view(), &training, settings, totals, seeds, pooled)
-        .map_err(fault)
+    SiteObjective::of_part(patients, &training, settings, totals, seeds, pooled).map_err(fault)
 }
 
 fn labels(site: &SiteRun, supervision: Supervision) -> Result<Labels, Stop> {
@@ -468,19 +473,11 @@ fn objective(
     prepared: &Prepared,
     labels: &Labels,
     settings: &Settings,
-    (seed, secret): Seeds,
+    seeds: Seeds,
 ) -> Result<SiteObjective, Stop> {
-    let (patients, totals) = (prepared.matrix.view(), &prepared.totals);
-    let made = match &prepared.pooled {
-        Some(pooled) => {
-            let pooled = Arc::clone(pooled);
-            SiteObjective::with_pooled_correlation(
-                &patients, labels, settings, totals, seed, secret, pooled,
-            )
-        }
-        None => SiteObjective::new(&patients, labels, settings, totals, seed, secret),
-    };
-    made.map_err(fault)
+    let patients = SharedPatients::all(Arc::clone(&prepared.matrix));
+    let (totals, pooled) = (&prepared.totals, prepared.pooled.clone());
+    SiteObjective::of(patients, labels, settings, totals, seeds, pooled).map_err(fault)
 }
 
 fn fault(error: impl std::error::Error) -> Stop {

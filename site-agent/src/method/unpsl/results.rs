@@ -1,21 +1,29 @@
 //! What a run of UnPSL leaves at its site.
 
 use crate::cases::record::{RECORD, Record};
-use crate::patients::{ResultsError, neighbours_table, outcome_csv, replace};
+use crate::patients::{Left, ResultsError, neighbours_table, outcome_csv, replace};
 use crate::source::Patients;
 use ndarray::{Array2, s};
 use protocol::cohort::OutcomeSpecification;
-use report::{About, Column, CsvTable, File, npy};
+use rayon::prelude::*;
+use report::{About, Column, CsvRows, CsvTable, File, write_npy};
 use similarity::cohort::Outcome;
 use similarity::cohort::standardise::Standardisation;
 use similarity::learn::unpsl::selection::Folds;
 use similarity::learn::unpsl::{Form, JudgedPairs};
 use similarity::numeric::linear_algebra::product;
-use similarity::uses::neighbours::{Neighbour, NeighbourRule, neighbours_within};
+use similarity::uses::neighbours::{Candidates, Neighbour, NeighbourRule};
 use std::cell::OnceCell;
-use std::io;
-use std::iter::once_with;
+use std::io::{self, Write};
+use std::iter::{once, once_with};
 use std::path::Path;
+
+/// The table of each patient's nearest.
+const NEIGHBOURS: &str = "neighbours.csv";
+/// Patients whose rows of it are in memory together.
+const PATIENTS_AT_ONCE: usize = 1 << 14;
+/// Patients whose rows one thread makes at a time.
+const PATIENTS_OF_A_PIECE: usize = 1 << 10;
 
 /// What a run leaves at a site.
 pub struct LocalResults<'r> {
@@ -43,6 +51,8 @@ pub struct LocalResults<'r> {
     pub neighbours: u32,
     /// What makes a neighbour.
     pub rule: NeighbourRule,
+    /// The patients as the metric places them, once they were asked for.
+    pub placed: OnceCell<Candidates<'static>>,
     /// Each patient's nearest, once they were asked for.
     pub nearest: OnceCell<Vec<Vec<Neighbour>>>,
     /// The folds of a validation.
@@ -55,20 +65,22 @@ pub struct LocalResults<'r> {
 /// # Errors
 /// [`ResultsError`] names the file.
 pub fn write(results: &LocalResults<'_>, folder: &Path) -> Result<(), ResultsError> {
+    let matrix = |target: &mut dyn Write| write_npy(results.matrix, target);
     let outcome = || outcome_csv(results.patients, results.outcome, results.specification);
-    let files = once_with(|| File::bytes("matrix.npy", Ok(npy(results.matrix))))
+    let table = |name, table| Left::from(File::table(name, table));
+    let files = once(Left::in_pieces("matrix.npy", matrix))
         .chain(once_with(|| {
-            File::table("columns.csv", columns_csv(results.standardisation))
+            table("columns.csv", columns_csv(results.standardisation))
         }))
-        .chain(once_with(|| File::table("outcome.csv", outcome())))
+        .chain(once_with(|| table("outcome.csv", outcome())))
+        .chain(neighbours_files(results))
         .chain(once_with(|| {
-            File::table("neighbours.csv", neighbours_csv(results))
+            File::bytes(RECORD, results.record.to_bytes()).into()
         }))
-        .chain(once_with(|| File::bytes(RECORD, results.record.to_bytes())))
         .chain(
             results
                 .folds
-                .map(|folds| File::table("folds.csv", folds_csv(results, folds))),
+                .map(|folds| table("folds.csv", folds_csv(results, folds))),
         );
     replace(folder, files)
 }
@@ -82,9 +94,11 @@ impl LocalResults<'_> {
     }
 
     /// X W, n x m.
-    pub(super) fn projected(&self) -> Array2<f64> {
-        let features = self.matrix.ncols();
-        product(&self.matrix.view(), &self.metric.slice(s![..features, ..]))
+    pub(super) fn placed(&self) -> &Candidates<'static> {
+        self.placed.get_or_init(|| {
+            let metric = self.metric.slice(s![..self.matrix.ncols(), ..]);
+            Candidates::new(product(&self.matrix.view(), &metric))
+        })
     }
 
     /// Each patient's nearest by the run's rule. Empty where the metric is, by which all patients are equally near, and where
@@ -94,37 +108,72 @@ impl LocalResults<'_> {
             if self.is_empty() {
                 return Vec::new();
             }
-            let projected = self.projected();
-            let found = neighbours_within(&projected.view(), self.rule, self.neighbours as usize);
+            let count = self.neighbours as usize;
+            let found = self.placed().nearest_others(self.rule, count);
             found.unwrap_or_default()
         })
     }
 }
 
-/// Each patient's nearest, nearest first: by (x_i - x_j)' M (x_i - x_j), or by the inner product s.
-fn neighbours_csv(results: &LocalResults<'_>) -> io::Result<CsvTable> {
-    let name = |row| results.patients.name(row);
+/// Each patient's nearest, nearest first: by (x_i - x_j)' M (x_i - x_j), or by the inner product s. With what the columns are.
+fn neighbours_files<'r>(results: &'r LocalResults<'_>) -> Vec<Left<'r>> {
     let (measure, formula) = match results.rule {
         NeighbourRule::Distance => ("squared_distance", "(x_i - x_j)' M (x_i - x_j)"),
         NeighbourRule::InnerProduct => ("inner_product", "x_i' M x_j; the largest is the nearest"),
     };
-    let mut table = neighbours_table(Column::number(measure, formula))?;
-    for (patient, found) in results.nearest().iter().enumerate() {
-        for (rank, neighbour) in found.iter().enumerate() {
-            table.row([
-                name(patient),
-                (rank + 1).to_string(),
-                name(neighbour.row),
-                match results.rule {
-                    // A distance of 0 may come out a rounding below it.
-                    NeighbourRule::Distance => neighbour.score.max(0.0),
-                    NeighbourRule::InnerProduct => neighbour.score,
-                }
-                .to_string(),
-            ])?;
+    let table = neighbours_table(Column::number(measure, formula));
+    match table.and_then(|table| table.parts(NEIGHBOURS)) {
+        Ok([(name, heading), (sidecar, columns)]) => vec![
+            Left::in_pieces(name, move |target| {
+                target.write_all(&heading)?;
+                write_neighbours(results.patients, results.nearest(), results.rule, target)
+            }),
+            Left::in_pieces(sidecar, move |target| target.write_all(&columns)),
+        ],
+        Err(error) => vec![Left::in_pieces(NEIGHBOURS, |_| Err(error))],
+    }
+}
+
+/// Their rows, some patients' side by side.
+fn write_neighbours(
+    patients: &Patients,
+    nearest: &[Vec<Neighbour>],
+    rule: NeighbourRule,
+    target: &mut dyn Write,
+) -> io::Result<()> {
+    for (part, nearest) in nearest.chunks(PATIENTS_AT_ONCE).enumerate() {
+        let pieces = nearest.par_chunks(PATIENTS_OF_A_PIECE).enumerate();
+        let rows = pieces.map(|(piece, nearest)| {
+            let first = part * PATIENTS_AT_ONCE + piece * PATIENTS_OF_A_PIECE;
+            neighbours_rows(patients, (first, nearest), rule)
+        });
+        for rows in rows.collect::<Vec<io::Result<Vec<u8>>>>() {
+            target.write_all(&rows?)?;
         }
     }
-    Ok(table)
+    Ok(())
+}
+
+/// The rows of patients from one on.
+fn neighbours_rows(
+    patients: &Patients,
+    (first, nearest): (usize, &[Vec<Neighbour>]),
+    rule: NeighbourRule,
+) -> io::Result<Vec<u8>> {
+    let mut rows = CsvRows::none();
+    for (patient, found) in (first..).zip(nearest) {
+        let own = patients.name(patient);
+        for (rank, neighbour) in (1..).zip(found) {
+            let score = match rule {
+                // A distance of 0 may come out a rounding below it.
+                NeighbourRule::Distance => neighbour.score.max(0.0),
+                NeighbourRule::InnerProduct => neighbour.score,
+            };
+            let (rank, other) = (i32::to_string(&rank), patients.name(neighbour.row));
+            rows.row([&own, &rank, &other, &score.to_string()])?;
+        }
+    }
+    rows.into_bytes()
 }
 
 /// In which fold each patient was held out, from 1.

@@ -3,7 +3,6 @@
 use super::{Feature, MatrixRow, Scale, Standardisation, StandardiseError, Transform};
 use crate::cohort::Cohort;
 use crate::numeric::precision::{Precision, nearest};
-use ndarray::Axis;
 
 /// A row is constant within the sites where this little of its variance lies there: rounding alone.
 const CONSTANT_SHARE: f64 = 1e-9;
@@ -24,19 +23,15 @@ impl Standardisation {
         cohort: &Cohort,
         precision: Precision,
     ) -> Result<Vec<f64>, StandardiseError> {
-        let matrix = self.apply(cohort)?;
-        let patients = matrix.nrows() as f64;
-        let rows = self.rows.iter().zip(matrix.columns());
+        let patients = (cohort.patients() as f64).max(1.0);
+        let sums = self.sums(cohort)?;
+        let rows = self.rows.iter().zip(&sums);
         Ok(rows
-            .map(
-                |(row, values)| match (is_robust(features, row), precision) {
-                    (true, _) => 0.0,
-                    (false, Precision::Exact) => values.sum().powi(2) / patients.max(1.0),
-                    (false, Precision::Rounded) => {
-                        nearest(values.sum().powi(2) / patients.max(1.0), step(row))
-                    }
-                },
-            )
+            .map(|(row, sum)| match (is_robust(features, row), precision) {
+                (true, _) => 0.0,
+                (false, Precision::Exact) => sum.powi(2) / patients,
+                (false, Precision::Rounded) => nearest(sum.powi(2) / patients, step(row)),
+            })
             .collect())
     }
 
@@ -96,17 +91,19 @@ impl Standardisation {
     ///
     /// # Errors
     /// [`StandardiseError::NoSuchColumn`] and [`StandardiseError::KindMismatch`].
+    #[allow(clippy::cast_precision_loss)] // counts of patients are far below 2^52
     pub fn centred(&self, cohort: &Cohort) -> Result<Self, StandardiseError> {
-        let matrix = self.apply(cohort)?;
-        let Some(means) = matrix.mean_axis(Axis(0)) else {
+        if cohort.patients() == 0 {
             return Ok(self.clone());
-        };
-        let row = |(row, own): (&MatrixRow, &f64)| {
-            let mean = row.mean + own * row.scale;
+        }
+        let patients = cohort.patients() as f64;
+        let row = |(row, sum): (&MatrixRow, &f64)| {
+            let mean = row.mean + sum / patients * row.scale;
             let row = row.clone();
             MatrixRow { mean, ..row }
         };
-        let rows = self.rows.iter().zip(&means).map(row).collect();
+        let sums = self.sums(cohort)?;
+        let rows = self.rows.iter().zip(&sums).map(row).collect();
         Self::from_rows(rows, self.dropped.clone(), self.shares_missing.clone())
     }
 }

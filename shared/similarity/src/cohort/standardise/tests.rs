@@ -1,5 +1,6 @@
 use super::*;
 use crate::cohort::{Column, Outcome};
+use ndarray::Array1;
 use ndarray::{Axis, array, concatenate};
 
 fn features() -> Vec<Feature> {

@@ -40,7 +40,7 @@ impl Rounding {
             leading,
             axes: Axes::of(design)?,
             offsets: hidden.map_or(Offsets::None, |(secret, about)| {
-                Offsets::of(secret, design, about)
+                Offsets::of(secret, design.iter(), about)
             }),
         })
     }

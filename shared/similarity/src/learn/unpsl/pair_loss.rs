@@ -19,9 +19,9 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, Zip, s};
 
 use super::labels::Labels;
 use super::settings::{Form, Pairs};
+use super::shared::SharedPatients;
 use super::sweep::{Kinds, Tallies, sweep_labelled};
 use super::totals::Summary;
-use crate::numeric::linear_algebra::{product_into, transposed_product_into};
 use crate::numeric::seed::Seed;
 use blocks::{Block, ClassRange, blocked, sweep_classes};
 use listed::ListedPairs;
@@ -43,7 +43,7 @@ pub struct PairWeightValues {
 /// The pairs of one site and its patients' matrix X.
 pub struct PairLoss {
     /// n x d; sorted by class where labels are classes.
-    patients: Array2<f64>,
+    patients: SharedPatients,
     layout: Layout,
     /// Pairs that count in addition, and as how many each.
     judged: Option<(ListedPairs, f64)>,
@@ -51,12 +51,20 @@ pub struct PairLoss {
     form: Form,
 }
 
+/// What the patients of pairs are compared by, at one W.
+pub(super) struct Compared {
+    /// E, n x m.
+    projected: Array2<f64>,
+    /// s_ij of each pair, or t_ij, where all that count are listed and E is within all bounds.
+    listed: Option<Vec<f64>>,
+}
+
 /// One pass over the pairs, at E = XW.
 struct Pass<'a> {
     /// E, n x m.
     projected: &'a Array2<f64>,
     /// The matrix F of n rows of which G F is wanted.
-    factor: Option<&'a Array2<f64>>,
+    factor: Option<ArrayView2<'a, f64>>,
     sums: Sums,
     /// Of distances: ||e_i||^2.
     squares: Option<Array1<f64>>,
@@ -137,8 +145,9 @@ enum Layout {
 
 /// The pairs of one site, and the order in which they want its patients.
 pub(super) struct Arrangement {
-    /// The patient of each row.
-    order: Vec<usize>,
+    patients: usize,
+    /// The patient of each row, where they do not stay as they come.
+    order: Option<Vec<usize>>,
     layout: Layout,
     judged: Option<(ListedPairs, f64)>,
 }
@@ -147,35 +156,38 @@ impl Arrangement {
     /// Of these labels; partners are drawn from the seed.
     pub(super) fn of(labels: &Labels, pairs: Pairs, seed: Seed) -> Self {
         // Sorted by class where all pairs are labelled by it, else as they come.
-        let order: Vec<usize> = match (pairs, labels) {
-            (Pairs::All, Labels::Classes(codes) | Labels::Both { codes, .. }) => by_class(codes),
-            (Pairs::All, Labels::Pairs(_) | Labels::Judged(_)) | (Pairs::PerPatient(_), _) => {
-                (0..labels.patients()).collect()
+        let order = match (pairs, labels) {
+            (Pairs::All, Labels::Classes(codes) | Labels::Both { codes, .. }) => {
+                Some(by_class(codes))
             }
+            (Pairs::All, Labels::Pairs(_) | Labels::Judged(_)) | (Pairs::PerPatient(_), _) => None,
         };
-        let mut rows = vec![0; order.len()];
-        for (row, patient) in order.iter().enumerate() {
-            rows[*patient] = row;
-        }
+        let rows = order.as_deref().map(places_in);
+        let row = |patient: u32| match &rows {
+            Some(rows) => rows[patient as usize],
+            None => patient,
+        };
         let layout = match (pairs, labels) {
             (Pairs::PerPatient(partners), labels) => {
                 Layout::Listed(ListedPairs::new(labels, partners, seed))
             }
             (Pairs::All, Labels::Pairs(matrix)) => Layout::Matrix(matrix.matrix().clone()),
             (Pairs::All, Labels::Judged(judged)) => {
-                Layout::Listed(ListedPairs::judged(judged, &rows))
+                Layout::Listed(ListedPairs::judged(judged, labels.patients(), row))
             }
             (Pairs::All, Labels::Classes(codes) | Labels::Both { codes, .. }) => {
-                Layout::Classes(ranges(&order, codes))
+                Layout::Classes(ranges(&by_class(codes), codes))
             }
         };
         let judged = match labels {
-            Labels::Both { judged, times, .. } => {
-                Some((ListedPairs::judged(judged, &rows), f64::from(*times)))
-            }
+            Labels::Both { judged, times, .. } => Some((
+                ListedPairs::judged(judged, labels.patients(), row),
+                f64::from(*times),
+            )),
             Labels::Classes(_) | Labels::Pairs(_) | Labels::Judged(_) => None,
         };
         Self {
+            patients: labels.patients(),
             order,
             layout,
             judged,
@@ -185,7 +197,7 @@ impl Arrangement {
     /// Counts of the patients, and of the pairs that enter the loss.
     pub(super) fn summary(&self, labels: &Labels) -> Summary {
         Summary {
-            patients: self.order.len() as u64,
+            patients: self.patients as u64,
             pairs: match (&self.layout, labels) {
                 (Layout::Listed(pairs), _) => pairs.count().plus(labels.in_addition()),
                 (Layout::Classes(_) | Layout::Matrix(_), _) => labels.count(),
@@ -196,12 +208,15 @@ impl Arrangement {
     /// With the patients' matrix.
     pub(super) fn loss(
         self,
-        patients: &ArrayView2<f64>,
+        patients: SharedPatients,
         weights: PairWeightValues,
         form: Form,
     ) -> PairLoss {
         PairLoss {
-            patients: patients.select(Axis(0), &self.order),
+            patients: match self.order {
+                Some(order) => patients.in_order(&order),
+                None => patients,
+            },
             layout: self.layout,
             judged: self.judged,
             weights,
@@ -225,11 +240,12 @@ impl PairLoss {
         seed: Seed,
     ) -> Self {
         assert_eq!(patients.nrows(), labels.patients(), "one label per patient");
+        let patients = SharedPatients::copied(patients);
         Arrangement::of(labels, pairs, seed).loss(patients, weights, form)
     }
 
     /// X, n x d, in an order of its own.
-    pub(super) fn patients(&self) -> &Array2<f64> {
+    pub(super) fn patients(&self) -> &SharedPatients {
         &self.patients
     }
 
@@ -259,22 +275,30 @@ impl PairLoss {
             Form::InnerProduct => Sums::Loss,
             Form::Distance => Sums::Rows,
         };
-        let mut passed = self.pass(&projected, threshold, Some(&projected), sums);
+        let mut passed = self.pass(&projected, threshold, Some(projected.view()), sums);
         if let Some(weighted) = &mut passed.weighted {
             if let Some(sums) = &passed.sums {
-                take_from_diagonal(weighted, &sums.derivatives.view(), &projected);
+                take_from_diagonal(weighted, &sums.derivatives.view(), &projected.view());
                 *weighted *= 2.0;
             }
-            transposed_product_into(&self.patients.view(), &weighted.view(), gradient);
+            self.patients
+                .transposed_product_into(&weighted.view(), gradient);
         }
         (passed.loss, self.sign() * passed.derivative)
     }
 
+    /// What is compared at W (d x m), at any threshold.
+    pub(super) fn compared(&self, metric: &ArrayView2<f64>) -> Compared {
+        let projected = self.project(metric);
+        let pass = self.at(&projected, 0.0, None, Sums::Loss);
+        let listed = self.listed().zip(pass);
+        let listed = listed.map(|(pairs, pass)| pairs.compared(&pass));
+        Compared { projected, listed }
+    }
+
     /// E = XW.
     fn project(&self, metric: &ArrayView2<f64>) -> Array2<f64> {
-        let mut projected = Array2::zeros((self.patients.nrows(), metric.ncols()));
-        product_into(&self.patients.view(), metric, &mut projected);
-        projected
+        self.patients.product(metric)
     }
 
     /// d(threshold of a pass) / d b.
@@ -290,7 +314,7 @@ impl PairLoss {
         &self,
         projected: &'a Array2<f64>,
         threshold: f64,
-        factor: Option<&'a Array2<f64>>,
+        factor: Option<ArrayView2<'a, f64>>,
         sums: Sums,
     ) -> Option<Pass<'a>> {
         let bounded = projected.iter().all(|value| value.abs() < PROJECTION_MAX);
@@ -329,11 +353,11 @@ impl PairLoss {
         &self,
         projected: &Array2<f64>,
         threshold: f64,
-        factor: Option<&Array2<f64>>,
+        factor: Option<ArrayView2<'_, f64>>,
         sums: Sums,
     ) -> Passed {
         let Some(pass) = self.at(projected, threshold, factor, sums) else {
-            let zeros = |like: &Array2<f64>| Array2::zeros(like.raw_dim());
+            let zeros = |like: ArrayView2<f64>| Array2::zeros(like.raw_dim());
             return Passed {
                 loss: f64::INFINITY,
                 derivative: 0.0,
@@ -381,6 +405,15 @@ fn by_class(codes: &Array1<u32>) -> Vec<usize> {
     order
 }
 
+/// The place of each patient in an order.
+fn places_in(order: &[usize]) -> Vec<u32> {
+    let mut places = vec![0; order.len()];
+    for (place, patient) in (0..).zip(order) {
+        places[*patient] = place;
+    }
+    places
+}
+
 /// Where the class of each patient begins and ends, in this order.
 fn ranges(order: &[usize], codes: &Array1<u32>) -> Vec<ClassRange> {
     let mut ranges = Vec::with_capacity(order.len());
@@ -396,7 +429,11 @@ fn ranges(order: &[usize], codes: &Array1<u32>) -> Vec<ClassRange> {
 }
 
 /// G F becomes (G - diag(r)) F.
-fn take_from_diagonal(weighted: &mut Array2<f64>, sums: &ArrayView1<f64>, factor: &Array2<f64>) {
+fn take_from_diagonal(
+    weighted: &mut Array2<f64>,
+    sums: &ArrayView1<f64>,
+    factor: &ArrayView2<f64>,
+) {
     let rows = weighted.rows_mut().into_iter().zip(factor.rows());
     for ((weighted, factor), sum) in rows.zip(sums) {
         Zip::from(weighted)

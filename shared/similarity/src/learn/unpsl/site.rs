@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use ndarray::{Array2, s};
 
 use super::correlation::Correlation;
-use super::pair_loss::PairLoss;
+use super::pair_loss::{Compared, PairLoss};
 use super::settings::{Settings, SettingsError, Threshold};
 use super::totals::Summary;
 use crate::numeric::axes::Axes;
@@ -193,6 +193,18 @@ impl SiteObjective {
         }
     }
 
+    /// The same of what was compared there.
+    fn threshold_of(&self, matrix: &Array2<f64>, compared: &Compared) -> Option<f64> {
+        match self.settings.threshold_at(matrix, self.features) {
+            Some(threshold) => Some(threshold),
+            None => {
+                let metric = matrix.slice(s![..self.features, ..]);
+                let pairs = self.summary.pairs;
+                self.loss.best_threshold_of(compared, &metric, pairs)
+            }
+        }
+    }
+
     /// The correlation and its weight c_p lambda_2, where it is not 0.
     pub(super) fn correlation(&self) -> Option<(&Correlation, f64)> {
         self.correlation
@@ -206,21 +218,32 @@ impl SiteObjective {
     /// [`ObjectiveError::Shape`].
     pub fn value(&self, matrix: &Array2<f64>) -> Result<f64, ObjectiveError> {
         self.check_shape(matrix)?;
+        Ok(self.value_at(matrix, self.threshold(matrix)))
+    }
+
+    /// The same at the threshold that is the site's there.
+    fn value_at(&self, matrix: &Array2<f64>, threshold: Option<f64>) -> f64 {
         let metric = matrix.slice(s![..self.features, ..]);
         let loss = |threshold| self.loss_scale * self.loss.value(&metric, threshold);
-        let mut value = self.threshold(matrix).map_or(0.0, loss);
+        let mut value = threshold.map_or(0.0, loss);
         if let Some((correlation, weight)) = self.correlation() {
             value += weight * correlation.quadratic_form(&metric);
         }
-        Ok(value)
+        value
     }
 
-    /// f_p at a matrix of the travelling shape, as finely as the settings say.
+    /// f_p at a matrix of the travelling shape, as finely as the settings say, and the [`threshold`](Self::threshold) there.
     ///
     /// # Errors
     /// [`ObjectiveError::Shape`].
-    pub fn released_value(&self, matrix: &Array2<f64>) -> Result<f64, ObjectiveError> {
-        Ok(self.released(matrix, self.value(matrix)?))
+    pub fn released_value(
+        &self,
+        matrix: &Array2<f64>,
+    ) -> Result<(f64, Option<f64>), ObjectiveError> {
+        self.check_shape(matrix)?;
+        let threshold = self.threshold(matrix);
+        let value = self.value_at(matrix, threshold);
+        Ok((self.released(matrix, value), threshold))
     }
 
     /// The value of f_p at a matrix of the travelling shape, as finely as the settings say.

@@ -158,13 +158,27 @@ fn exponential_of_minus(a: f64) -> f64 {
     series * power
 }
 
-/// Adds to `target` the rows `others` of a row-major matrix as wide, each times its factor.
+/// Adds to `target` the rows `others` of a row-major matrix as wide, each times its factor: several side by side, for they lie apart in
+/// memory, but each entry in the order of the rows.
 #[inline(always)]
 fn add_rows_body(target: &mut [f64], rows: &[f64], others: &[u32], factors: &[f64]) {
     let width = target.len();
-    for (other, factor) in others.iter().zip(factors) {
-        let row = &rows[*other as usize * width..][..width];
-        for (sum, entry) in target.iter_mut().zip(row) {
+    let row = |other: u32| &rows[other as usize * width..][..width];
+    let (several, last) = others.as_chunks::<4>();
+    let (of_several, of_last) = factors.as_chunks::<4>();
+    for (others, [a, b, c, d]) in several.iter().zip(of_several) {
+        let [first, second, third, fourth] = others.map(row);
+        for (place, sum) in target.iter_mut().enumerate() {
+            let mut own = *sum;
+            own += a * first[place];
+            own += b * second[place];
+            own += c * third[place];
+            own += d * fourth[place];
+            *sum = own;
+        }
+    }
+    for (other, factor) in last.iter().zip(of_last) {
+        for (sum, entry) in target.iter_mut().zip(row(*other)) {
             *sum += factor * entry;
         }
     }

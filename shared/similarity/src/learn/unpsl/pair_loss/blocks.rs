@@ -1,7 +1,7 @@
 //! The walk over S, block by block on and above the diagonal.
 
 use ndarray::parallel::prelude::*;
-use ndarray::{Array1, Array2, ArrayViewMut2, Axis, s};
+use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis, s};
 
 use super::{Pass, Passed, RowSums, Sums, curvature};
 use crate::learn::unpsl::sweep::{Kind, Kinds, Tallies, curvature_sum, sweep_run};
@@ -89,7 +89,7 @@ pub(super) fn blocked(
     Passed {
         loss,
         derivative: -derivative,
-        weighted: pass.factor.map(|factor| add_strips(&parts, factor)),
+        weighted: pass.factor.map(|factor| add_strips(&parts, &factor)),
         curvature: parts.iter().map(|strip| strip.curvature).sum(),
         sums: pass
             .sums
@@ -208,7 +208,7 @@ impl Strip {
 }
 
 /// G F: the strips' parts, in strip order for every row.
-fn add_strips(parts: &[Strip], factor: &Array2<f64>) -> Array2<f64> {
+fn add_strips(parts: &[Strip], factor: &ArrayView2<f64>) -> Array2<f64> {
     let mut sum = Array2::zeros(factor.raw_dim());
     sum.axis_chunks_iter_mut(Axis(0), BLOCK)
         .into_par_iter()

@@ -1,10 +1,13 @@
 //! First and second derivatives of the loss with respect to M = W W'.
 
+use std::sync::Arc;
+
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 
 use super::listed::{Derived, ListedPairs};
-use super::{PairLoss, Passed, RowSums, Sums, take_from_diagonal};
+use super::{Compared, PairLoss, Passed, RowSums, Sums, take_from_diagonal};
 use crate::learn::unpsl::settings::Form;
+use crate::learn::unpsl::shared::SharedPatients;
 use crate::numeric::linear_algebra::transposed_product;
 
 /// Columns whose diagonal entries are found at once.
@@ -28,34 +31,39 @@ pub(in crate::learn::unpsl) struct PairDerivatives {
 }
 
 impl PairLoss {
-    /// The loss and its derivatives at W (d x m) and threshold b, by one pass over the pairs; of the matrices the rows and
+    /// The loss and its derivatives at what was compared and threshold b, by one pass over the pairs; of the matrices the rows and
     /// columns `rows`, or all.
     ///
     /// # Panics
     /// Where shapes do not fit.
     pub(in crate::learn::unpsl) fn derivatives(
         &self,
-        metric: &ArrayView2<f64>,
+        compared: Compared,
         threshold: f64,
         rows: Option<&[usize]>,
     ) -> PairDerivatives {
-        let projected = self.project(metric);
+        let Compared { projected, listed } = compared;
         let chosen = rows.map(|rows| {
-            let columns = self.patients.select(Axis(1), rows);
-            columns.as_standard_layout().into_owned()
+            let columns = self.patients.columns(rows);
+            SharedPatients::all(Arc::new(columns))
         });
         let patients = chosen.as_ref().unwrap_or(&self.patients);
         let narrow = |pairs: &&ListedPairs| pairs.are_many(patients.ncols());
         if let Some(pairs) = self.listed().filter(narrow)
             && rows.is_none_or(|rows| !rows.is_empty())
-            && let factor = rows.map(|_| &projected)
+            && let factor = rows.map(|_| projected.view())
             && let Some(pass) = self.at(&projected, threshold, factor, Sums::Rows)
+            && let Some(listed) = listed
         {
-            return self.of_listed(pairs.derived(&pass, patients), &projected);
+            return self.of_listed(pairs.derived(&pass, patients, listed), &projected);
         }
-        let joined = chosen.as_ref().map(|chosen| joined(chosen, &projected));
-        let factor = joined.as_ref().unwrap_or(&self.patients);
-        let (passed, weighted, sums) = self.weighted(&projected, threshold, factor);
+        let patients = patients.whole();
+        let joined = chosen
+            .as_ref()
+            .map(|_| joined(&patients.view(), &projected));
+        let own = patients.view();
+        let factor = joined.as_ref().map_or(own, |joined| joined.view());
+        let (passed, weighted, sums) = self.weighted(&projected, threshold, &factor);
         let half = self.half();
         let of_rows = weighted.slice(s![.., ..patients.ncols()]);
         let mut gradient = transposed_product(&patients.view(), &of_rows);
@@ -64,14 +72,14 @@ impl PairLoss {
             [] => self.diagonal(&projected, threshold),
             _ => {
                 let of_metric = weighted.slice(s![.., patients.ncols()..]);
-                transposed_product(&self.patients.view(), &of_metric) * half
+                self.patients.transposed_product(&of_metric) * half
             }
         });
         let curvature_sum = sums.curvatures.sum();
         PairDerivatives {
             loss: passed.loss,
             gradient,
-            curvature: self.curvature(patients, &sums.curvatures, curvature_sum),
+            curvature: self.curvature(&patients.view(), &sums.curvatures, curvature_sum),
             slope,
             curvature_sum,
             threshold_derivative: self.sign() * passed.derivative,
@@ -83,17 +91,17 @@ impl PairLoss {
         make_symmetric(&mut derived.gradient, 2.0 * self.half());
         make_symmetric(&mut derived.curvature, 1.0);
         let slope = derived.weighted.map(|mut weighted| {
-            if self.form == Form::Distance {
-                take_from_diagonal(&mut weighted, &derived.sums.derivatives.view(), projected);
+            if let Some(sums) = &derived.derivatives {
+                take_from_diagonal(&mut weighted, &sums.view(), &projected.view());
             }
-            transposed_product(&self.patients.view(), &weighted.view()) * self.half()
+            self.patients.transposed_product(&weighted.view()) * self.half()
         });
         PairDerivatives {
             loss: derived.loss,
             gradient: derived.gradient,
             curvature: derived.curvature,
             slope,
-            curvature_sum: derived.sums.curvatures.sum(),
+            curvature_sum: derived.curvatures.sum(),
             threshold_derivative: self.sign() * derived.derivative,
         }
     }
@@ -111,9 +119,9 @@ impl PairLoss {
         &self,
         projected: &Array2<f64>,
         threshold: f64,
-        factor: &Array2<f64>,
+        factor: &ArrayView2<f64>,
     ) -> (Passed, Array2<f64>, RowSums) {
-        let mut passed = self.pass(projected, threshold, Some(factor), Sums::Rows);
+        let mut passed = self.pass(projected, threshold, Some(*factor), Sums::Rows);
         let (Some(mut weighted), Some(sums)) = (passed.weighted.take(), passed.sums.take()) else {
             unreachable!("both were asked for");
         };
@@ -126,13 +134,14 @@ impl PairLoss {
     /// The diagonal of d loss / d M, d x 1, so many columns at a time that their share of G X is small.
     fn diagonal(&self, projected: &Array2<f64>, threshold: f64) -> Array2<f64> {
         let mut diagonal = Array2::zeros((self.patients.ncols(), 1));
-        let chunks = self.patients.axis_chunks_iter(Axis(1), DIAGONAL_COLUMNS);
+        let patients = self.patients.whole();
+        let chunks = patients.axis_chunks_iter(Axis(1), DIAGONAL_COLUMNS);
         for (mut part, columns) in diagonal
             .axis_chunks_iter_mut(Axis(0), DIAGONAL_COLUMNS)
             .zip(chunks)
         {
             let factor = columns.as_standard_layout().into_owned();
-            let (_, weighted, _) = self.weighted(projected, threshold, &factor);
+            let (_, weighted, _) = self.weighted(projected, threshold, &factor.view());
             let products = weighted * &factor * self.half();
             part.column_mut(0).assign(&products.sum_axis(Axis(0)));
         }
@@ -141,14 +150,19 @@ impl PairLoss {
 
     /// sum_i r_i x_i x_i' over columns of the patients; of distances about their weighted mean. The mean is taken from the
     /// patients and not from the sum, so that rounding leaves no variance below 0: every term of the diagonal is a square.
-    fn curvature(&self, patients: &Array2<f64>, weights: &Array1<f64>, sum: f64) -> Array2<f64> {
+    fn curvature(
+        &self,
+        patients: &ArrayView2<f64>,
+        weights: &Array1<f64>,
+        sum: f64,
+    ) -> Array2<f64> {
         let about_mean = self.form == Form::Distance && sum > 0.0;
         let centred = about_mean.then(|| {
             let means = weights.dot(patients) / sum;
             patients - &means
         });
-        let patients = centred.as_ref().unwrap_or(patients);
-        let mut scaled = patients.clone();
+        let patients = centred.as_ref().map_or(patients.view(), |own| own.view());
+        let mut scaled = patients.to_owned();
         for (mut row, weight) in scaled.rows_mut().into_iter().zip(weights) {
             row *= *weight;
         }
@@ -159,7 +173,7 @@ impl PairLoss {
 }
 
 /// Two matrices of as many rows, side by side.
-fn joined(left: &Array2<f64>, right: &Array2<f64>) -> Array2<f64> {
+fn joined(left: &ArrayView2<f64>, right: &Array2<f64>) -> Array2<f64> {
     let mut both = Array2::zeros((left.nrows(), left.ncols() + right.ncols()));
     both.slice_mut(s![.., ..left.ncols()]).assign(left);
     both.slice_mut(s![.., left.ncols()..]).assign(right);

@@ -7,7 +7,7 @@ pub(super) use derived::Derived;
 pub(super) use slopes::Slopes;
 
 use ndarray::parallel::prelude::*;
-use ndarray::{Array2, Axis};
+use ndarray::{Array1, Array2, ArrayView2, Axis};
 use rand::seq::index;
 
 use super::{Pass, Passed, RowSums, Sums, curvature};
@@ -21,6 +21,8 @@ use crate::numeric::seed::Seed;
 const BLOCK_PATIENTS: usize = 512;
 /// Strips of rows that are written side by side: a fixed number, so that no bit depends on threads.
 const STRIPS: usize = 16;
+/// Pairs whose kinds lie in one word.
+const WORD: usize = u64::BITS as usize;
 /// Draws per wanted partner before a patient's labelled partners are listed one by one.
 const DRAWS_PER_PARTNER: usize = 8;
 
@@ -29,7 +31,35 @@ pub(super) struct ListedPairs {
     /// The partners behind patient i are `others[offsets[i]..offsets[i + 1]]`, ascending.
     offsets: Vec<usize>,
     others: Vec<u32>,
-    labels: Vec<i8>,
+    alike: Alike,
+}
+
+/// Which pairs of a list are similar, a bit each.
+struct Alike(Vec<u64>);
+
+impl Alike {
+    /// Of so many pairs, in their order.
+    fn of(count: usize, pairs: impl Iterator<Item = bool>) -> Self {
+        let mut words = vec![0; count.div_ceil(WORD)];
+        for (place, is_similar) in pairs.enumerate() {
+            words[place / WORD] |= u64::from(is_similar) << (place % WORD);
+        }
+        Self(words)
+    }
+
+    /// How many are.
+    fn count(&self) -> u64 {
+        self.0.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    /// +1 of each of some pairs that is similar, -1 of each that is not.
+    fn labels(&self, pairs: std::ops::Range<usize>) -> Vec<i8> {
+        let label = |place: usize| match self.0[place / WORD] >> (place % WORD) & 1 {
+            0 => -1,
+            _ => 1,
+        };
+        pairs.map(label).collect()
+    }
 }
 
 /// What a sweep makes of the pairs, in their order.
@@ -42,44 +72,49 @@ struct Swept {
 
 impl ListedPairs {
     pub(super) fn new(labels: &Labels, partners: usize, seed: Seed) -> Self {
-        let label = |[one, other]: [u32; 2]| labels.of_pair(one as usize, other as usize);
-        let pairs = draw(labels, partners, seed);
-        Self::listed(labels.patients(), &pairs, |_, pair| label(pair))
+        let patients = labels.patients();
+        let (offsets, others) = sorted(patients, &draw(labels, partners, seed));
+        let blocks = blocks_of(patients).into_par_iter().map(|block| {
+            let each = block.flat_map(|one| {
+                let own = others[offsets[one]..offsets[one + 1]].iter();
+                own.map(move |other| labels.of_pair(one, *other as usize) > 0)
+            });
+            each.collect::<Vec<bool>>()
+        });
+        let kinds = Alike::of(
+            others.len(),
+            blocks.collect::<Vec<_>>().into_iter().flatten(),
+        );
+        Self {
+            offsets,
+            others,
+            alike: kinds,
+        }
     }
 
-    /// The pairs of `judged`, whose patient at place p is row `rows[p]`.
-    pub(super) fn judged(judged: &JudgedPairs, rows: &[usize]) -> Self {
-        let row = |place: u32| rows[place as usize] as u32;
+    /// The pairs of `judged`, whose patient at place p is row `row(p)` of so many.
+    pub(super) fn judged(judged: &JudgedPairs, patients: usize, row: impl Fn(u32) -> u32) -> Self {
         let pairs = judged.pairs().iter();
         let labelled = pairs.map(|(pair, is_similar)| {
-            let [one, other] = pair.map(row);
+            let [one, other] = pair.map(&row);
             ([one.min(other), one.max(other)], *is_similar)
         });
         let mut labelled: Vec<_> = labelled.collect();
         labelled.sort_unstable();
-        let pairs: Vec<_> = labelled.iter().map(|(pair, _)| *pair).collect();
-        Self::listed(rows.len(), &pairs, |place, _| match labelled[place].1 {
-            true => 1,
-            false => -1,
-        })
-    }
-
-    /// Pairs [i, j] with i < j, sorted, each once, and the label of each.
-    fn listed(patients: usize, pairs: &[[u32; 2]], label: impl Fn(usize, [u32; 2]) -> i8) -> Self {
-        let labels = pairs.iter().enumerate();
+        let alike = labelled.iter().map(|(_, is_similar)| *is_similar);
         Self {
-            offsets: offsets(patients, pairs.iter().map(|[one, _]| one)),
-            others: pairs.iter().map(|[_, other]| *other).collect(),
-            labels: labels.map(|(place, pair)| label(place, *pair)).collect(),
+            offsets: offsets(patients, labelled.iter().map(|([one, _], _)| *one)),
+            others: labelled.iter().map(|([_, other], _)| *other).collect(),
+            alike: Alike::of(labelled.len(), alike),
         }
     }
 
     /// How many of each kind there are.
     pub(super) fn count(&self) -> PairCounts {
-        let similar = self.labels.iter().filter(|label| **label > 0).count();
+        let similar = self.alike.count();
         PairCounts {
-            similar: similar as u64,
-            dissimilar: (self.labels.len() - similar) as u64,
+            similar,
+            dissimilar: self.others.len() as u64 - similar,
         }
     }
 
@@ -96,7 +131,7 @@ impl ListedPairs {
             },
             weighted: pass
                 .factor
-                .map(|factor| self.weighted(factor, &swept.derivatives)),
+                .map(|factor| self.weighted(&factor, &swept.derivatives)),
             sums: pass.sums.of_rows(|| self.sums(pass, &swept.derivatives)),
         }
     }
@@ -108,28 +143,23 @@ impl ListedPairs {
 
     /// Blocks of patients.
     fn blocks(&self) -> Vec<std::ops::Range<usize>> {
-        let patients = self.offsets.len() - 1;
-        let blocks = (0..patients).step_by(BLOCK_PATIENTS);
-        blocks
-            .map(|begin| begin..(begin + BLOCK_PATIENTS).min(patients))
-            .collect()
+        blocks_of(self.offsets.len() - 1)
     }
 
     /// What `fill` makes of every block of patients, whose pairs' numbers are its slice.
     fn filled<T: Send>(
         &self,
+        numbers: &mut [f64],
         fill: impl Fn(&std::ops::Range<usize>, &mut [f64]) -> T + Sync,
-    ) -> (Vec<f64>, Vec<T>) {
-        let mut numbers = vec![0.0; self.others.len()];
-        let (mut rest, mut parts) = (numbers.as_mut_slice(), Vec::new());
+    ) -> Vec<T> {
+        let (mut rest, mut parts) = (numbers, Vec::new());
         for block in self.blocks() {
             let (own, behind) = rest.split_at_mut(self.pairs_of(&block).len());
             parts.push((block, own));
             rest = behind;
         }
         let made = parts.into_par_iter().map(|(block, own)| fill(&block, own));
-        let made = made.collect();
-        (numbers, made)
+        made.collect()
     }
 
     /// s_ij of the pairs of a block, or t_ij.
@@ -151,38 +181,64 @@ impl ListedPairs {
     }
 
     fn sweep(&self, pass: &Pass<'_>) -> Swept {
-        let (derivatives, tallies) = self.filled(|block, values| {
-            self.compare(pass, block, values);
+        self.swept(pass, self.compared(pass))
+    }
+
+    /// The same of what was compared.
+    fn swept(&self, pass: &Pass<'_>, mut compared: Vec<f64>) -> Swept {
+        let tallies = self.filled(&mut compared, |block, values| {
             let mut tallies = Tallies::new();
-            let labels = &self.labels[self.pairs_of(block)];
-            sweep_labelled(values, labels, pass.kinds, &mut tallies);
+            let labels = self.alike.labels(self.pairs_of(block));
+            sweep_labelled(values, &labels, pass.kinds, &mut tallies);
             tallies
         });
         Swept {
-            derivatives,
+            derivatives: compared,
             tallies,
         }
     }
 
-    /// Over the pairs of each patient.
+    /// s_ij of all pairs, or t_ij.
+    pub(super) fn compared(&self, pass: &Pass<'_>) -> Vec<f64> {
+        let mut values = vec![0.0; self.others.len()];
+        self.filled(&mut values, |block, values| {
+            self.compare(pass, block, values);
+        });
+        values
+    }
+
+    /// Over the pairs of each patient, both side by side.
     fn sums(&self, pass: &Pass<'_>, derivatives: &[f64]) -> RowSums {
+        let (derivatives, curvatures) = rayon::join(
+            || self.sum_rows(derivatives, |value| value),
+            || self.sum_rows(derivatives, |value| curvature(value, pass.kinds)),
+        );
+        RowSums {
+            derivatives,
+            curvatures,
+        }
+    }
+
+    /// Over the pairs of each patient, of what each pair's number makes.
+    fn sum_rows(&self, numbers: &[f64], of: impl Fn(f64) -> f64) -> Array1<f64> {
         let patients = self.offsets.len() - 1;
-        let mut sums = RowSums::zeros(patients);
+        let mut sums = vec![0.0; patients];
         for patient in 0..patients {
             let pairs = self.pairs_of(&(patient..patient + 1));
-            for (other, value) in self.others[pairs.clone()].iter().zip(&derivatives[pairs]) {
-                let curved = curvature(*value, pass.kinds);
-                for row in [patient, *other as usize] {
-                    sums.derivatives[row] += value;
-                    sums.curvatures[row] += curved;
-                }
+            // Its pairs with those before it are in the sum by now.
+            let mut own: f64 = sums[patient];
+            for (other, number) in self.others[pairs.clone()].iter().zip(&numbers[pairs]) {
+                let number = of(*number);
+                own += number;
+                sums[*other as usize] += number;
             }
+            sums[patient] = own;
         }
-        sums
+        sums.into()
     }
 
     /// G F.
-    fn weighted(&self, factor: &Array2<f64>, derivatives: &[f64]) -> Array2<f64> {
+    fn weighted(&self, factor: &ArrayView2<f64>, derivatives: &[f64]) -> Array2<f64> {
         let (patients, columns) = factor.dim();
         let flat = factor.as_slice().expect("standard layout");
         let mut weighted = Array2::zeros((patients, columns));
@@ -251,11 +307,39 @@ pub(in crate::learn::unpsl) fn count_drawn(
     ListedPairs::new(labels, partners, seed).count()
 }
 
-/// Pairs [i, j] with i < j, sorted, each once: every patient draws up to `wanted` labelled partners.
-fn draw(labels: &Labels, wanted: usize, seed: Seed) -> Vec<[u32; 2]> {
+/// Blocks of so many patients.
+fn blocks_of(patients: usize) -> Vec<std::ops::Range<usize>> {
+    let blocks = (0..patients).step_by(BLOCK_PATIENTS);
+    blocks
+        .map(|begin| begin..(begin + BLOCK_PATIENTS).min(patients))
+        .collect()
+}
+
+/// The labelled partners of each patient, up to `wanted`, one patient's after the other's.
+struct Drawn {
+    /// Of patient i they are `partners[offsets[i]..offsets[i + 1]]`.
+    offsets: Vec<usize>,
+    partners: Vec<u32>,
+}
+
+impl Drawn {
+    /// Both patients of each pair, the first before the other.
+    fn pairs(&self) -> impl Iterator<Item = [u32; 2]> {
+        let ranges = self.offsets.windows(2).zip(0..);
+        ranges.flat_map(|(range, patient): (_, u32)| {
+            let partners = &self.partners[range[0]..range[1]];
+            let pair = move |other: &u32| [patient.min(*other), patient.max(*other)];
+            partners.iter().map(pair)
+        })
+    }
+}
+
+/// Every patient draws up to `wanted` labelled partners.
+fn draw(labels: &Labels, wanted: usize, seed: Seed) -> Drawn {
     let patients = labels.patients();
     let mut stream = seed.stream("pairs", 0);
-    let mut pairs = Vec::with_capacity(patients * wanted.min(patients));
+    let mut all = Vec::with_capacity(patients * wanted.min(patients));
+    let mut offsets = vec![0];
     let draws_per_partner = match labels {
         Labels::Classes(_) | Labels::Both { .. } => 1, // every pair has a label
         Labels::Pairs(_) | Labels::Judged(_) => DRAWS_PER_PARTNER,
@@ -278,39 +362,59 @@ fn draw(labels: &Labels, wanted: usize, seed: Seed) -> Vec<[u32; 2]> {
             let kept = index::sample(&mut stream, partners.len(), wanted.min(partners.len()));
             partners = kept.iter().map(|at| partners[at]).collect();
         }
-        pairs.extend(
-            partners
-                .iter()
-                .map(|&other| [patient.min(other) as u32, patient.max(other) as u32]),
-        );
+        all.extend(partners.iter().map(|other| *other as u32));
+        offsets.push(all.len());
     }
-    sorted(patients, &pairs)
+    Drawn {
+        offsets,
+        partners: all,
+    }
 }
 
-/// Pairs [i, j] with i < j sorted, each once: by i in one walk, then those of each i, who are few.
-fn sorted(patients: usize, pairs: &[[u32; 2]]) -> Vec<[u32; 2]> {
-    let offsets = offsets(patients, pairs.iter().map(|[one, _]| one));
+/// Pairs sorted, each once, at the first of their patients: where those of each begin, and the others. By the first in one walk, then
+/// those of each, who are few.
+fn sorted(patients: usize, drawn: &Drawn) -> (Vec<usize>, Vec<u32>) {
+    let mut offsets = offsets(patients, drawn.pairs().map(|[one, _]| one));
     let mut next = offsets.clone();
-    let mut others = vec![0; pairs.len()];
-    for [one, other] in pairs {
-        let place = &mut next[*one as usize];
-        others[*place] = *other;
+    let mut others = vec![0; drawn.partners.len()];
+    for [one, other] in drawn.pairs() {
+        let place = &mut next[one as usize];
+        others[*place] = other;
         *place += 1;
     }
-    let mut sorted: Vec<[u32; 2]> = Vec::with_capacity(pairs.len());
-    for (one, range) in offsets.windows(2).enumerate() {
-        let own = &mut others[range[0]..range[1]];
-        own.sort_unstable();
-        sorted.extend(own.iter().map(|other| [one as u32, *other]));
+    let (mut rest, mut parts) = (others.as_mut_slice(), Vec::new());
+    for block in blocks_of(patients) {
+        let (own, behind) = rest.split_at_mut(offsets[block.end] - offsets[block.start]);
+        parts.push((block, own));
+        rest = behind;
     }
-    sorted.dedup();
-    sorted
+    parts.into_par_iter().for_each(|(block, mut own)| {
+        for one in block {
+            let of_one = own.split_off_mut(..offsets[one + 1] - offsets[one]);
+            of_one.unwrap_or_default().sort_unstable();
+        }
+    });
+    let mut kept = 0;
+    for one in 0..patients {
+        let range = offsets[one]..next[one];
+        offsets[one] = kept;
+        for place in range {
+            if kept == offsets[one] || others[kept - 1] != others[place] {
+                others[kept] = others[place];
+                kept += 1;
+            }
+        }
+    }
+    offsets[patients] = kept;
+    others.truncate(kept);
+    others.shrink_to_fit();
+    (offsets, others)
 }
 
 /// Where what each patient has begins, among what all have one after another.
-fn offsets<'p>(patients: usize, each: impl Iterator<Item = &'p u32>) -> Vec<usize> {
+fn offsets(patients: usize, each: impl Iterator<Item = u32>) -> Vec<usize> {
     let mut offsets = vec![0; patients + 1];
-    each.for_each(|patient| offsets[*patient as usize + 1] += 1);
+    each.for_each(|patient| offsets[patient as usize + 1] += 1);
     for patient in 0..patients {
         offsets[patient + 1] += offsets[patient];
     }
@@ -325,7 +429,9 @@ mod tests {
     fn drawn_pairs_are_each_once_and_every_patient_has_its_partners() {
         let codes = (0..90).map(|patient| patient % 3).collect();
         let labels = Labels::Classes(codes);
-        let pairs = draw(&labels, 7, Seed(5));
+        let mut pairs: Vec<_> = draw(&labels, 7, Seed(5)).pairs().collect();
+        pairs.sort_unstable();
+        pairs.dedup();
         assert!(pairs.is_sorted_by(|one, next| one < next));
         assert!(pairs.iter().all(|[one, other]| one < other));
         let listed = ListedPairs::new(&labels, 7, Seed(5));
@@ -335,9 +441,9 @@ mod tests {
             let behind = pairs.iter().filter(|[one, _]| *one == patient);
             let wanted: Vec<u32> = behind.map(|[_, other]| *other).collect();
             assert_eq!(listed.others[range.clone()], wanted);
-            for (partner, label) in wanted.iter().zip(&listed.labels[range]) {
+            for (partner, label) in wanted.iter().zip(listed.alike.labels(range)) {
                 let is_similar = partner % 3 == patient % 3;
-                assert_eq!(*label, if is_similar { 1 } else { -1 });
+                assert_eq!(label, if is_similar { 1 } else { -1 });
             }
             let of_patient = pairs.iter().filter(|pair| pair.contains(&patient));
             assert!(

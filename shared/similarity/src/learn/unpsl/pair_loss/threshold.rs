@@ -1,9 +1,9 @@
 //! The threshold at which the loss of a site is least.
 
-use ndarray::{Array2, ArrayView2, Axis};
+use ndarray::{Array2, ArrayView2};
 
 use super::listed::Slopes;
-use super::{Layout, PairLoss, Sums};
+use super::{Compared, Layout, PairLoss, Sums};
 use crate::learn::unpsl::labels::PairCounts;
 use crate::learn::unpsl::pair_loss::blocks::ClassRange;
 
@@ -15,14 +15,25 @@ const STEPS_MAX: usize = 80;
 const STEP_MIN: f64 = 1e-7;
 
 impl PairLoss {
-    /// argmin over b of the loss at W (d x m): Newton's method with a bracket, for the loss is convex in b. None
+    /// [`Self::best_threshold_of`] at W (d x m).
+    #[must_use]
+    pub(in crate::learn::unpsl) fn best_threshold(
+        &self,
+        metric: &ArrayView2<f64>,
+        pairs: PairCounts,
+    ) -> Option<f64> {
+        self.best_threshold_of(&self.compared(metric), metric, pairs)
+    }
+
+    /// argmin over b of the loss of what was compared at W (d x m): Newton's method with a bracket, for the loss is convex in b. None
     /// where the pairs are of one kind only: the loss then falls to 0 as b goes beyond all bounds.
     ///
     /// It starts from the pairs of a sample of the patients, taken at even steps of the classes, so that a large
     /// site needs few passes over all pairs, and equal W give equal bits.
     #[must_use]
-    pub(in crate::learn::unpsl) fn best_threshold(
+    pub(in crate::learn::unpsl) fn best_threshold_of(
         &self,
+        compared: &Compared,
         metric: &ArrayView2<f64>,
         pairs: PairCounts,
     ) -> Option<f64> {
@@ -34,22 +45,19 @@ impl PairLoss {
             / weight(pairs.similar, self.weights.similar);
         let mut threshold = self.sign() * libm::log(ratio);
         if let Some(sample) = self.sample() {
-            threshold = sample.newton(&sample.project(metric), threshold);
+            threshold = sample.newton(&sample.compared(metric), threshold);
         }
-        Some(self.newton(&self.project(metric), threshold))
+        Some(self.newton(compared, threshold))
     }
 
-    fn newton(&self, projected: &Array2<f64>, start: f64) -> f64 {
+    fn newton(&self, compared: &Compared, start: f64) -> f64 {
         let (mut at, mut low, mut high) = (start, f64::NEG_INFINITY, f64::INFINITY);
         let mut reach = 4.0;
-        let pairs = self.listed();
-        let pass = pairs.and_then(|_| self.at(projected, start, None, Sums::Curvature));
-        let listed = pairs.zip(pass.as_ref());
-        let listed = listed.map(|(pairs, pass)| (pairs, pairs.compared(pass)));
+        let listed = self.listed().zip(compared.listed.as_ref());
         for _ in 0..STEPS_MAX {
             let Slopes { first, second } = match &listed {
                 Some((pairs, compared)) => pairs.slopes(compared, self.kinds(at)),
-                None => self.slopes(projected, at),
+                None => self.slopes(&compared.projected, at),
             };
             let (slope, curvature) = (-self.sign() * first, second);
             if slope > 0.0 {
@@ -105,7 +113,7 @@ impl PairLoss {
         }
         let several = kept.first().is_some_and(|first| first.end < kept.len());
         several.then(|| Self {
-            patients: self.patients.select(Axis(0), &rows),
+            patients: self.patients.in_order(&rows),
             layout: Layout::Classes(kept),
             judged: None,
             weights: self.weights,

@@ -57,8 +57,9 @@ impl SiteObjective {
             slope: rows.map(|rows| Array2::zeros((self.features, columns(rows)))),
             threshold: ThresholdDerivatives::default(),
         };
-        if let Some(threshold) = self.threshold(matrix) {
-            let of_pairs = self.loss.derivatives(&metric, threshold, rows);
+        let compared = self.loss.compared(&metric);
+        if let Some(threshold) = self.threshold_of(matrix, &compared) {
+            let of_pairs = self.loss.derivatives(compared, threshold, rows);
             found.objective = self.loss_scale * of_pairs.loss;
             found.gradient = of_pairs.gradient * self.loss_scale;
             found.slope = of_pairs.slope.map(|slope| slope * self.loss_scale);

@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use ndarray::ArrayView2;
+use rayon::prelude::*;
 
 use super::rounding::offsets;
 use super::scales::{scales, weights};
@@ -11,6 +12,7 @@ use crate::learn::unpsl::correlation::Correlation;
 use crate::learn::unpsl::labels::Labels;
 use crate::learn::unpsl::pair_loss::Arrangement;
 use crate::learn::unpsl::settings::{CorrelationScope, Settings};
+use crate::learn::unpsl::shared::SharedPatients;
 use crate::learn::unpsl::totals::{Summary, Totals};
 use crate::numeric::seed::Seed;
 
@@ -49,11 +51,8 @@ impl SiteObjective {
         seed: Seed,
         secret: Option<Seed>,
     ) -> Result<Self, ObjectiveError> {
-        refuse_unpooled(patients, settings)?;
-        check(patients, labels, settings)?;
-        let own = own_correlation(patients, settings);
-        let totals = Known::Totals(totals);
-        Self::build(patients, labels, settings, totals, (seed, secret), own)
+        let patients = SharedPatients::copied(patients);
+        Self::of(patients, labels, settings, totals, (seed, secret), None)
     }
 
     /// The objective of a site under a correlation pooled over all sites.
@@ -69,26 +68,37 @@ impl SiteObjective {
         secret: Option<Seed>,
         correlation: Arc<Correlation>,
     ) -> Result<Self, ObjectiveError> {
-        check(patients, labels, settings)?;
-        let correlation = fitting(correlation, patients)?;
-        Self::build(
-            patients,
-            labels,
-            settings,
-            Known::Totals(totals),
-            (seed, secret),
-            Some(correlation),
-        )
+        let (patients, pooled) = (SharedPatients::copied(patients), Some(correlation));
+        Self::of(patients, labels, settings, totals, (seed, secret), pooled)
+    }
+
+    /// Either of them, of patients whose matrix others read too: `pooled` is the correlation over all sites, if it is pooled.
+    ///
+    /// # Errors
+    /// [`ObjectiveError`].
+    pub fn of(
+        patients: SharedPatients,
+        labels: &Labels,
+        settings: &Settings,
+        totals: &Totals,
+        seeds: (Seed, Option<Seed>),
+        pooled: Option<Arc<Correlation>>,
+    ) -> Result<Self, ObjectiveError> {
+        let totals = Known::Totals(totals);
+        Self::build(patients, labels, settings, totals, seeds, pooled)
     }
 
     fn build(
-        patients: &ArrayView2<f64>,
+        patients: SharedPatients,
         labels: &Labels,
         settings: &Settings,
         totals: Known<'_>,
         (seed, secret): (Seed, Option<Seed>),
-        correlation: Option<Arc<Correlation>>,
+        pooled: Option<Arc<Correlation>>,
     ) -> Result<Self, ObjectiveError> {
+        check(&patients, labels, settings)?;
+        let correlation = correlation(&patients, settings, pooled)?;
+        let features = patients.ncols();
         let order = Arrangement::of(labels, settings.pairs, seed);
         let summary = order.summary(labels);
         let totals = &totals.of(&summary);
@@ -109,7 +119,7 @@ impl SiteObjective {
             correlation: correlation.filter(|_| settings.lambda_correlation > 0.0),
             settings: *settings,
             summary,
-            features: patients.ncols(),
+            features,
             loss_scale: scales.loss,
             curvature_scale: scales.curvature,
             correlation_scale: scales.correlation * settings.lambda_correlation,
@@ -124,24 +134,15 @@ impl SiteObjective {
     /// # Errors
     /// [`ObjectiveError`].
     pub fn of_part(
-        patients: &ArrayView2<f64>,
+        patients: SharedPatients,
         labels: &Labels,
         settings: &Settings,
         (all, whole): (&Totals, &Summary),
-        (seed, secret): (Seed, Option<Seed>),
+        seeds: (Seed, Option<Seed>),
         pooled: Option<Arc<Correlation>>,
     ) -> Result<Self, ObjectiveError> {
-        if pooled.is_none() {
-            refuse_unpooled(patients, settings)?;
-        }
-        check(patients, labels, settings)?;
-        let correlation = match pooled {
-            Some(pooled) => Some(fitting(pooled, patients)?),
-            None => own_correlation(patients, settings),
-        };
         let totals = Known::PartOf(all, whole);
-        let seeds = (seed, secret);
-        let made = Self::build(patients, labels, settings, totals, seeds, correlation)?;
+        let made = Self::build(patients, labels, settings, totals, seeds, pooled)?;
         made.counted_from(all)
     }
 
@@ -156,34 +157,26 @@ impl SiteObjective {
     }
 }
 
-/// A correlation that all sites pool must be handed over.
-fn refuse_unpooled(patients: &ArrayView2<f64>, settings: &Settings) -> Result<(), ObjectiveError> {
-    if settings.correlation == CorrelationScope::Pooled && settings.lambda_correlation > 0.0 {
-        let wanted = patients.ncols();
-        return Err(ObjectiveError::CorrelationMismatch { found: 0, wanted });
-    }
-    Ok(())
-}
-
-fn own_correlation(patients: &ArrayView2<f64>, settings: &Settings) -> Option<Arc<Correlation>> {
+/// The correlation of an objective: one that all sites pool must be handed over, and be of as many features.
+fn correlation(
+    patients: &SharedPatients,
+    settings: &Settings,
+    pooled: Option<Arc<Correlation>>,
+) -> Result<Option<Arc<Correlation>>, ObjectiveError> {
+    let wanted = patients.ncols();
+    let mismatch = |found| Err(ObjectiveError::CorrelationMismatch { found, wanted });
     let is_wanted = settings.lambda_correlation > 0.0;
-    is_wanted.then(|| Arc::new(Correlation::of_matrix(patients)))
-}
-
-/// The pooled correlation, if it is of as many features.
-fn fitting(
-    correlation: Arc<Correlation>,
-    patients: &ArrayView2<f64>,
-) -> Result<Arc<Correlation>, ObjectiveError> {
-    let (found, wanted) = (correlation.features(), patients.ncols());
-    match found == wanted {
-        true => Ok(correlation),
-        false => Err(ObjectiveError::CorrelationMismatch { found, wanted }),
+    match pooled {
+        Some(pooled) if pooled.features() != wanted => mismatch(pooled.features()),
+        Some(pooled) => Ok(Some(pooled)),
+        None if !is_wanted => Ok(None),
+        None if settings.correlation == CorrelationScope::Pooled => mismatch(0),
+        None => Ok(Some(Arc::new(Correlation::of_patients(patients)))),
     }
 }
 
 fn check(
-    patients: &ArrayView2<f64>,
+    patients: &SharedPatients,
     labels: &Labels,
     settings: &Settings,
 ) -> Result<(), ObjectiveError> {
@@ -192,10 +185,16 @@ fn check(
     if found != wanted {
         return Err(ObjectiveError::LabelsMismatch { found, wanted });
     }
-    // Row by row, as they lie.
-    let mut rows = patients.rows().into_iter();
-    let not_finite = |row: ndarray::ArrayView1<f64>| row.iter().position(|one| !one.is_finite());
-    match rows.find_map(not_finite) {
+    // Without a branch a number, so that it is vectorised.
+    let is_finite = |place: &usize| {
+        let row = patients.row(*place).iter();
+        row.fold(true, |all, entry| all & entry.is_finite())
+    };
+    let odd = (0..found)
+        .into_par_iter()
+        .find_first(|place| !is_finite(place));
+    let column = |place| patients.row(place).iter().position(|one| !one.is_finite());
+    match odd.and_then(column) {
         Some(column) => Err(ObjectiveError::NotFinite { column }),
         None => Ok(()),
     }

@@ -4,7 +4,7 @@
 //! as many metrics as patients read every value from exact sums. So what a site says is rounded along the principal axes of its own
 //! patients. Gamma leads the search and is known finely; T says how far to go, and need not be.
 
-use ndarray::{Array2, ArrayView2, Axis, s};
+use ndarray::{Array2, ArrayView2, s};
 
 use super::at_zero::adds_up;
 use super::{ObjectiveError, SiteDerivatives, SiteObjective, ThresholdDerivatives};
@@ -43,7 +43,7 @@ impl SiteObjective {
         let axes = match rows {
             None => self.axes()?,
             Some(rows) => {
-                own = Axes::of(&self.loss.patients().select(Axis(1), rows).view())?;
+                own = Axes::of(&self.loss.patients().columns(rows).view())?;
                 &own
             }
         };
@@ -113,9 +113,9 @@ impl SiteObjective {
             let mean = squares.iter().map(|sum| sum / rows.nrows() as f64);
             mean.map(f64::sqrt).collect::<Vec<f64>>()
         };
-        let of_features = spread(&patients.view());
+        let of_features = spread(&patients.whole().view());
         let of_metric = match slope.ncols() == metric.ncols() {
-            true => spread(&product(&patients.view(), metric).view()),
+            true => spread(&patients.product(metric).view()),
             false => Vec::new(),
         };
         for ((row, column), entry) in slope.indexed_iter_mut() {
@@ -135,7 +135,11 @@ impl SiteObjective {
         if let Some(axes) = self.axes.get() {
             return Ok(axes);
         }
-        let axes = Axes::of(&self.loss.patients().view())?;
+        let patients = self.loss.patients();
+        let axes = match patients.ncols() <= patients.nrows() {
+            true => Axes::of_products(patients.products(), patients.nrows())?,
+            false => Axes::of(&patients.whole().view())?,
+        };
         Ok(self.axes.get_or_init(|| axes))
     }
 }
@@ -152,7 +156,7 @@ pub(super) fn offsets(
     let mut about = *settings;
     (about.rank, about.lambda_sparsity, about.lambda_correlation) = (0, 0.0, 0.0);
     let about = format!("{about:?} {summary:?}");
-    Offsets::of(secret, &loss.patients().view(), &about)
+    Offsets::of(secret, loss.patients().numbers(), &about)
 }
 
 /// What rounding has turned below 0 of a matrix that is not becomes 0.

@@ -2,11 +2,14 @@
 //!
 //! Every pair is met at its first patient alone. With U what of G is above the diagonal, X'GX = X'UX + (X'UX)'.
 
+use std::ops::Range;
+
 use ndarray::parallel::prelude::*;
-use ndarray::{Array1, Array2, ArrayView2, s};
+use ndarray::{Array1, Array2, ArrayView1, s};
 
 use super::{BLOCK_PATIENTS, ListedPairs, STRIPS};
-use crate::learn::unpsl::pair_loss::{Pass, RowSums};
+use crate::learn::unpsl::pair_loss::{Pass, RowSums, curvature};
+use crate::learn::unpsl::shared::SharedPatients;
 use crate::learn::unpsl::sweep::add_rows;
 use crate::numeric::linear_algebra::add_product;
 
@@ -19,15 +22,12 @@ pub(in crate::learn::unpsl::pair_loss) struct Derived {
     pub(in crate::learn::unpsl::pair_loss) gradient: Array2<f64>,
     /// sum_i r_i x_i x_i' with r of the second derivatives; of distances about the mean under these weights.
     pub(in crate::learn::unpsl::pair_loss) curvature: Array2<f64>,
-    pub(in crate::learn::unpsl::pair_loss) sums: RowSums,
+    /// r, the sums of G's rows, of distances.
+    pub(in crate::learn::unpsl::pair_loss) derivatives: Option<Array1<f64>>,
+    /// The sums of the second derivatives of each patient's pairs.
+    pub(in crate::learn::unpsl::pair_loss) curvatures: Array1<f64>,
     /// G E, n x m, where asked for.
     pub(in crate::learn::unpsl::pair_loss) weighted: Option<Array2<f64>>,
-}
-
-/// A strip's share of both matrices.
-struct Share {
-    gradient: Array2<f64>,
-    curvature: Array2<f64>,
 }
 
 impl ListedPairs {
@@ -36,111 +36,144 @@ impl ListedPairs {
         self.offsets.len() > STRIPS * columns
     }
 
-    /// The derivatives in M of the columns `patients`, n x d; G E of the `factor` of the pass.
+    /// The derivatives in M of the columns `patients`, n x d, of what was compared; G E of the `factor` of the pass.
     pub(in crate::learn::unpsl::pair_loss) fn derived(
         &self,
         pass: &Pass<'_>,
-        patients: &Array2<f64>,
+        patients: &SharedPatients,
+        compared: Vec<f64>,
     ) -> Derived {
-        let swept = self.sweep(pass);
+        let swept = self.swept(pass, compared);
         let (loss, derivative) = swept.totals(pass);
-        let sums = self.sums(pass, &swept.derivatives);
         let weighted = pass
             .factor
-            .map(|factor| self.weighted(factor, &swept.derivatives));
-        let are_distances = pass.squares.is_some();
-        let sum = sums.curvatures.sum();
-        let walk = Walk {
+            .map(|factor| self.weighted(&factor, &swept.derivatives));
+        let strips = Strips {
             pairs: self,
             patients,
-            derivatives: &swept.derivatives,
-            sums: &sums,
-            are_distances,
-            means: (are_distances && sum > 0.0).then(|| sums.curvatures.dot(patients) / sum),
         };
-        let length = patients.nrows().div_ceil(STRIPS).max(1);
-        let strips = (0..patients.nrows()).step_by(length);
-        let strips: Vec<usize> = strips.collect();
-        let shares = strips.into_par_iter().with_max_len(1);
-        let shares: Vec<Share> = shares
-            .map(|begin| walk.strip(begin, (begin + length).min(patients.nrows())))
-            .collect();
-        let square = || Array2::zeros((patients.ncols(), patients.ncols()));
-        let (mut gradient, mut curvature) = (square(), square());
-        for share in &shares {
-            gradient += &share.gradient;
-            curvature += &share.curvature;
-        }
+        let slopes = |derivatives: Option<&Array1<f64>>| {
+            strips.sum(|begin, end| strips.slope(begin..end, &swept.derivatives, derivatives))
+        };
+        let (gradient, derivatives, curvatures) = match pass.squares.is_some() {
+            true => {
+                let RowSums {
+                    derivatives,
+                    curvatures,
+                } = self.sums(pass, &swept.derivatives);
+                (slopes(Some(&derivatives)), Some(derivatives), curvatures)
+            }
+            // Nobody waits for the sums, which one thread makes.
+            false => {
+                let curved =
+                    || self.sum_rows(&swept.derivatives, |value| curvature(value, pass.kinds));
+                let (curvatures, gradient) = rayon::join(curved, || slopes(None));
+                (gradient, None, curvatures)
+            }
+        };
+        drop(swept);
+        let sum = curvatures.sum();
+        let about_means = derivatives.is_some() && sum > 0.0;
+        let means = about_means.then(|| patients.weighted_sum(&curvatures) / sum);
+        let curvature =
+            strips.sum(|begin, end| strips.curvature(begin..end, &curvatures, means.as_ref()));
         Derived {
             loss,
             derivative: -derivative,
             gradient,
             curvature,
-            sums,
+            derivatives,
+            curvatures,
             weighted,
         }
     }
 }
 
-struct Walk<'a> {
+/// Patients in strips, whose d x d matrices are added in their order.
+struct Strips<'a> {
     pairs: &'a ListedPairs,
-    patients: &'a Array2<f64>,
-    derivatives: &'a [f64],
-    sums: &'a RowSums,
-    are_distances: bool,
-    means: Option<Array1<f64>>,
+    patients: &'a SharedPatients,
 }
 
-impl Walk<'_> {
-    fn strip(&self, begin: usize, end: usize) -> Share {
+impl Strips<'_> {
+    /// The sum of what is made of each strip, d x d.
+    fn sum(&self, made: impl Fn(usize, usize) -> Array2<f64> + Sync) -> Array2<f64> {
+        let patients = self.patients.nrows();
+        let length = patients.div_ceil(STRIPS).max(1);
+        let begins: Vec<usize> = (0..patients).step_by(length).collect();
+        let shares = begins.into_par_iter().with_max_len(1);
+        let shares = shares.map(|begin| made(begin, (begin + length).min(patients)));
+        let shares: Vec<Array2<f64>> = shares.collect();
+        let mut sum = self.square();
+        shares.iter().for_each(|share| sum += share);
+        sum
+    }
+
+    fn square(&self) -> Array2<f64> {
         let columns = self.patients.ncols();
-        let square = || Array2::zeros((columns, columns));
-        let mut share = Share {
-            gradient: square(),
-            curvature: square(),
-        };
-        let mut scratch = Array2::zeros((BLOCK_PATIENTS.min(end - begin), columns));
-        for first in (begin..end).step_by(BLOCK_PATIENTS) {
-            let last = (first + BLOCK_PATIENTS).min(end);
-            let own = self.patients.slice(s![first..last, ..]);
-            let mut made = scratch.slice_mut(s![..last - first, ..]);
-            self.weigh(first, &mut made);
+        Array2::zeros((columns, columns))
+    }
+
+    /// A strip's part of X'UX; of distances, for which `sums` has r, of X'(U - diag(r) / 2)X.
+    fn slope(
+        &self,
+        strip: Range<usize>,
+        derivatives: &[f64],
+        sums: Option<&Array1<f64>>,
+    ) -> Array2<f64> {
+        let mut share = self.square();
+        let rows = BLOCK_PATIENTS.min(strip.len());
+        let mut scratch = Array2::zeros((rows, self.patients.ncols()));
+        for block in blocks_within(strip) {
+            let own = self.patients.stretch(block.clone());
+            let mut made = scratch.slice_mut(s![..block.len(), ..]);
+            made.fill(0.0);
+            for (patient, mut row) in block.zip(made.rows_mut()) {
+                let pairs = self.pairs.pairs_of(&(patient..patient + 1));
+                let others = &self.pairs.others[pairs.clone()];
+                let target = row.as_slice_mut().expect("rows are contiguous");
+                let (flat, others) = self.patients.placed(others);
+                add_rows(target, flat, &others, &derivatives[pairs]);
+                if let Some(sums) = sums {
+                    let own = ArrayView1::from(self.patients.row(patient));
+                    row.scaled_add(-0.5 * sums[patient], &own);
+                }
+            }
             let (left, made) = (own.t(), made.view());
-            add_product(1.0, &left, &made, 1.0, &mut share.gradient.view_mut());
-            self.curve(first, &own, &mut share.curvature);
+            add_product(1.0, &left, &made, 1.0, &mut share.view_mut());
         }
         share
     }
 
-    /// U X of a block of patients; of distances U X - diag(r) X / 2.
-    fn weigh(&self, first: usize, made: &mut ndarray::ArrayViewMut2<f64>) {
-        let flat = self.patients.as_slice().expect("standard layout");
-        made.fill(0.0);
-        for (place, mut row) in made.rows_mut().into_iter().enumerate() {
-            let patient = first + place;
-            let pairs = self.pairs.pairs_of(&(patient..patient + 1));
-            let target = row.as_slice_mut().expect("rows are contiguous");
-            let others = &self.pairs.others[pairs.clone()];
-            add_rows(target, flat, others, &self.derivatives[pairs]);
-            if self.are_distances {
-                let half = -0.5 * self.sums.derivatives[patient];
-                row.scaled_add(half, &self.patients.row(patient));
+    /// A strip's part of the curvature.
+    fn curvature(
+        &self,
+        strip: Range<usize>,
+        weights: &Array1<f64>,
+        means: Option<&Array1<f64>>,
+    ) -> Array2<f64> {
+        let mut share = self.square();
+        for block in blocks_within(strip) {
+            let own = self.patients.stretch(block.clone());
+            let centred = means.map(|means| &own - means);
+            let centred = centred.as_ref().map_or(own.view(), |own| own.view());
+            let mut scaled = centred.to_owned();
+            for (mut row, weight) in scaled.rows_mut().into_iter().zip(weights.slice(s![block])) {
+                row *= *weight;
             }
+            let left = centred.t();
+            add_product(1.0, &left, &scaled.view(), 1.0, &mut share.view_mut());
         }
+        share
     }
+}
 
-    /// Adds what a block of patients is to the curvature.
-    fn curve(&self, first: usize, own: &ArrayView2<f64>, curvature: &mut Array2<f64>) {
-        let centred = self.means.as_ref().map(|means| own - means);
-        let centred = centred.as_ref().map_or(own.view(), |own| own.view());
-        let mut scaled = centred.to_owned();
-        let weights = self.sums.curvatures.slice(s![first..]);
-        for (mut row, weight) in scaled.rows_mut().into_iter().zip(weights) {
-            row *= *weight;
-        }
-        let mut target = curvature.view_mut();
-        add_product(1.0, &centred.t(), &scaled.view(), 1.0, &mut target);
-    }
+/// Blocks of the patients of a strip.
+fn blocks_within(strip: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let end = strip.end;
+    strip
+        .step_by(BLOCK_PATIENTS)
+        .map(move |begin| begin..(begin + BLOCK_PATIENTS).min(end))
 }
 
 #[cfg(test)]
@@ -217,7 +250,8 @@ mod tests {
             let loss = PairLoss::new(&patients.view(), &labels, pairs, WEIGHTS, form, Seed(4));
             let (gradient, curvatures) = by_pairs(&patients, &metric, form);
             for rows in [None, Some(&[0, 2, 3][..])] {
-                let found = loss.derivatives(&metric.view(), 0.4, rows);
+                let compared = loss.compared(&metric.view());
+                let found = loss.derivatives(compared, 0.4, rows);
                 let asked = rows.map_or_else(|| (0..5).collect(), <[usize]>::to_vec);
                 let own = patients.select(Axis(1), &asked);
                 let means = curvatures.dot(&own) / curvatures.sum();

@@ -3,7 +3,6 @@
 use rayon::prelude::*;
 
 use super::ListedPairs;
-use crate::learn::unpsl::pair_loss::Pass;
 use crate::learn::unpsl::sweep::{Kinds, Tallies, curvature_sum, sweep_labelled};
 
 /// Pairs that one thread handles at a time.
@@ -19,32 +18,26 @@ pub(in crate::learn::unpsl::pair_loss) struct Slopes {
 }
 
 impl ListedPairs {
-    /// s_ij of all pairs, or t_ij.
-    pub(in crate::learn::unpsl::pair_loss) fn compared(&self, pass: &Pass<'_>) -> Vec<f64> {
-        let filled = self.filled(|block, values| self.compare(pass, block, values));
-        filled.0
-    }
-
     /// Of what was compared, at the threshold of `kinds`.
     pub(in crate::learn::unpsl::pair_loss) fn slopes(
         &self,
         compared: &[f64],
         kinds: Kinds,
     ) -> Slopes {
-        let chunks = compared
-            .par_chunks(CHUNK)
-            .zip(self.labels.par_chunks(CHUNK));
-        let of_chunk = |(compared, labels): (&[f64], &[i8])| {
+        let of_chunk = |(chunk, compared): (usize, &[f64])| {
+            let begin = chunk * CHUNK;
+            let labels = self.alike.labels(begin..begin + compared.len());
             let mut scratch = [0.0; CHUNK];
             let values = &mut scratch[..compared.len()];
             values.copy_from_slice(compared);
             let mut tallies = Tallies::new();
-            sweep_labelled(values, labels, kinds, &mut tallies);
+            sweep_labelled(values, &labels, kinds, &mut tallies);
             Slopes {
                 first: tallies.similar.derivative() + tallies.dissimilar.derivative(),
                 second: curvature_sum(values, kinds),
             }
         };
+        let chunks = compared.par_chunks(CHUNK).enumerate();
         let parts: Vec<Slopes> = chunks.map(of_chunk).collect();
         let sum = |of: fn(&Slopes) -> f64| parts.iter().map(of).sum();
         Slopes {

@@ -1,0 +1,309 @@
+//! The patients of an objective: rows of a matrix that others read too, so that no fold has a copy of a large hospital.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+
+use ndarray::parallel::prelude::*;
+use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis, CowArray, Ix2, s};
+
+use crate::numeric::linear_algebra::{BLOCK_ROWS, add_product, add_transposed_product};
+
+/// Bytes of the rows that are gathered at once, and summed apart.
+#[cfg(not(test))]
+const STRETCH_BYTES: usize = 1 << 26;
+/// Few, so that tests have several stretches.
+#[cfg(test)]
+const STRETCH_BYTES: usize = 1 << 11;
+
+/// X of some patients, n x d.
+#[derive(Clone)]
+pub struct SharedPatients {
+    /// Row-major.
+    matrix: Arc<Array2<f64>>,
+    /// Which rows; none where all are.
+    rows: Option<Vec<u32>>,
+}
+
+impl SharedPatients {
+    /// All patients of a matrix.
+    #[must_use]
+    pub fn all(matrix: Arc<Array2<f64>>) -> Self {
+        let matrix = match matrix.is_standard_layout() {
+            true => matrix,
+            false => Arc::new(matrix.as_standard_layout().into_owned()),
+        };
+        Self { matrix, rows: None }
+    }
+
+    /// A copy of all patients.
+    #[must_use]
+    pub fn copied(patients: &ArrayView2<f64>) -> Self {
+        Self {
+            matrix: Arc::new(patients.as_standard_layout().into_owned()),
+            rows: None,
+        }
+    }
+
+    /// Those of these patients at these places, in this order.
+    ///
+    /// # Panics
+    /// Where there is no such place.
+    #[must_use]
+    pub fn some(&self, places: &[usize]) -> Self {
+        let row = |place: &usize| u32::try_from(self.row_of(*place)).expect("rows are few");
+        Self {
+            matrix: Arc::clone(&self.matrix),
+            rows: Some(places.iter().map(row).collect()),
+        }
+    }
+
+    /// The same in a matrix of their own.
+    pub(super) fn in_order(&self, places: &[usize]) -> Self {
+        let rows: Vec<usize> = places.iter().map(|place| self.row_of(*place)).collect();
+        Self {
+            matrix: Arc::new(self.matrix.select(Axis(0), &rows)),
+            rows: None,
+        }
+    }
+
+    pub(super) fn nrows(&self) -> usize {
+        let all = self.matrix.nrows();
+        self.rows.as_ref().map_or(all, Vec::len)
+    }
+
+    pub(super) fn ncols(&self) -> usize {
+        self.matrix.ncols()
+    }
+
+    /// The row of the matrix that a patient is.
+    fn row_of(&self, place: usize) -> usize {
+        match &self.rows {
+            None => place,
+            Some(rows) => rows[place] as usize,
+        }
+    }
+
+    /// All entries of the matrix, row after row, and the rows in it of patients at these `places`.
+    pub(super) fn placed<'p>(&'p self, places: &'p [u32]) -> (&'p [f64], Cow<'p, [u32]>) {
+        let flat = self.matrix.as_slice().expect("the matrix is row-major");
+        match &self.rows {
+            None => (flat, Cow::Borrowed(places)),
+            Some(rows) => {
+                let own = places.iter().map(|place| rows[*place as usize]);
+                (flat, own.collect())
+            }
+        }
+    }
+
+    /// A patient's numbers.
+    pub(super) fn row(&self, place: usize) -> &[f64] {
+        let row = self.matrix.row(self.row_of(place));
+        row.to_slice().expect("the matrix is row-major")
+    }
+
+    /// Every number, patient by patient.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = &f64> {
+        (0..self.nrows()).flat_map(|place| self.row(place))
+    }
+
+    /// The rows of patients who follow one another; a copy where they lie apart.
+    pub(super) fn stretch(&self, places: Range<usize>) -> CowArray<'_, f64, Ix2> {
+        match &self.rows {
+            None => self.matrix.slice(s![places, ..]).into(),
+            Some(rows) => {
+                let mut own = Array2::zeros((places.len(), self.ncols()));
+                let targets = own.rows_mut().into_iter().zip(&rows[places]);
+                targets.for_each(|(mut to, row)| to.assign(&self.matrix.row(*row as usize)));
+                own.into()
+            }
+        }
+    }
+
+    /// All rows; a copy where they lie apart.
+    pub(super) fn whole(&self) -> CowArray<'_, f64, Ix2> {
+        self.stretch(0..self.nrows())
+    }
+
+    /// Some columns of all, row-major.
+    pub(super) fn columns(&self, columns: &[usize]) -> Array2<f64> {
+        let shape = (self.nrows(), columns.len());
+        let mut own = Array2::zeros(shape);
+        for (place, mut target) in own.rows_mut().into_iter().enumerate() {
+            let row = self.row(place);
+            let from = columns.iter().map(|column| row[*column]);
+            target
+                .iter_mut()
+                .zip(from)
+                .for_each(|(to, from)| *to = from);
+        }
+        own
+    }
+
+    /// The places in stretches that are sums' parts: one, where nothing or little is to be copied.
+    pub(super) fn stretches(&self) -> Vec<Range<usize>> {
+        match &self.rows {
+            None => ranges(self.nrows(), self.nrows()),
+            Some(rows) => short_stretches(rows.len(), self.ncols()),
+        }
+    }
+
+    /// X W, row blocks in parallel.
+    pub(super) fn product(&self, metric: &ArrayView2<f64>) -> Array2<f64> {
+        let mut target = Array2::zeros((self.nrows(), metric.ncols()));
+        let blocks = target.axis_chunks_iter_mut(Axis(0), BLOCK_ROWS);
+        let blocks = blocks.into_par_iter().enumerate();
+        blocks.for_each(|(block, mut rows)| {
+            let begin = block * BLOCK_ROWS;
+            let own = self.stretch(begin..begin + rows.nrows());
+            add_product(1.0, &own.view(), metric, 0.0, &mut rows);
+        });
+        target
+    }
+
+    /// target <- X' right, stretch by stretch.
+    pub(super) fn transposed_product_into(
+        &self,
+        right: &ArrayView2<f64>,
+        target: &mut ArrayViewMut2<f64>,
+    ) {
+        target.fill(0.0);
+        for places in self.stretches() {
+            let keep = keep(&places);
+            let own = self.stretch(places.clone());
+            let right = right.slice(s![places, ..]);
+            add_transposed_product(&own.view(), &right, keep, target);
+        }
+    }
+
+    /// X' right.
+    pub(super) fn transposed_product(&self, right: &ArrayView2<f64>) -> Array2<f64> {
+        let mut target = Array2::zeros((self.ncols(), right.ncols()));
+        self.transposed_product_into(right, &mut target.view_mut());
+        target
+    }
+
+    /// X' X.
+    pub(super) fn products(&self) -> Array2<f64> {
+        let mut target = Array2::zeros((self.ncols(), self.ncols()));
+        for places in self.stretches() {
+            let keep = keep(&places);
+            let own = self.stretch(places);
+            add_transposed_product(&own.view(), &own.view(), keep, &mut target.view_mut());
+        }
+        target
+    }
+
+    /// The sum of the patients, each times its weight.
+    #[expect(clippy::disallowed_methods, reason = "one site works it out alone")]
+    pub(super) fn weighted_sum(&self, weights: &Array1<f64>) -> Array1<f64> {
+        let parts = self.stretches().into_iter().map(|places| {
+            let own = self.stretch(places.clone());
+            weights.slice(s![places]).dot(&own)
+        });
+        let sum = parts.reduce(|sum, part| sum + part);
+        sum.unwrap_or_else(|| Array1::zeros(self.ncols()))
+    }
+}
+
+/// Places of so many patients in stretches of few bytes.
+pub(super) fn short_stretches(patients: usize, columns: usize) -> Vec<Range<usize>> {
+    ranges(
+        patients,
+        STRETCH_BYTES / (size_of::<f64>() * columns).max(1),
+    )
+}
+
+/// What is kept of a sum before a stretch: nothing before the first.
+fn keep(places: &Range<usize>) -> f64 {
+    match places.start {
+        0 => 0.0,
+        _ => 1.0,
+    }
+}
+
+/// Ranges of a length that cover so many.
+fn ranges(count: usize, length: usize) -> Vec<Range<usize>> {
+    let begins = (0..count).step_by(length.max(1));
+    begins
+        .map(|begin| begin..(begin + length.max(1)).min(count))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::learn::unpsl::Correlation;
+
+    fn numbers(rows: usize, columns: usize) -> Array2<f64> {
+        Array2::from_shape_fn((rows, columns), |(row, column)| {
+            libm::sin((1 + row * 37 + column * 101) as f64) + 0.3 * column as f64
+        })
+    }
+
+    fn is_near(found: &Array2<f64>, wanted: &Array2<f64>) -> bool {
+        let off = (found - wanted).mapv(f64::abs);
+        let largest = wanted.iter().fold(0.0_f64, |most, one| most.max(one.abs()));
+        off.iter().all(|off| *off < 1e-13 * largest)
+    }
+
+    #[test]
+    fn patients_of_a_shared_matrix_are_as_good_as_a_copy_of_them() {
+        let (matrix, metric) = (Arc::new(numbers(900, 5)), numbers(5, 2));
+        let places: Vec<usize> = (0..900).filter(|place| place % 5 != 2).collect();
+        let all = SharedPatients::all(Arc::clone(&matrix));
+        let (some, copy) = (all.some(&places), matrix.select(Axis(0), &places));
+        assert!(some.stretches().len() > 1 && all.stretches().len() == 1);
+        assert_eq!(some.whole().view(), copy);
+        assert!(some.numbers().eq(copy.iter()));
+        assert_eq!(some.columns(&[3, 0]), copy.select(Axis(1), &[3, 0]));
+        assert_eq!(
+            some.in_order(&[7, 2]).whole().view(),
+            copy.select(Axis(0), &[7, 2])
+        );
+        let (flat, rows) = some.placed(&[4, 1]);
+        assert_eq!(
+            flat[rows[0] as usize * 5..][..5],
+            *copy.row(4).as_slice().unwrap()
+        );
+        let own = SharedPatients::copied(&copy.view());
+        let placed = some.product(&metric.view());
+        assert_eq!(placed, own.product(&metric.view()));
+        let transposed = some.transposed_product(&placed.view());
+        assert!(is_near(&transposed, &copy.t().dot(&placed)));
+        assert!(is_near(&some.products(), &copy.t().dot(&copy)));
+        let weights = placed.column(0).to_owned();
+        let sums = some.weighted_sum(&weights).insert_axis(Axis(0));
+        assert!(is_near(&sums, &weights.dot(&copy).insert_axis(Axis(0))));
+    }
+
+    #[test]
+    fn correlations_summed_by_stretches_are_those_of_the_whole_matrix() {
+        let mut matrix = numbers(900, 5);
+        matrix.column_mut(3).fill(0.7);
+        let whole = Correlation::of_matrix(&matrix.view());
+        let shared = SharedPatients::all(Arc::new(matrix));
+        let by_stretches = Correlation::of_patients(&shared);
+        let squared = |correlation: &Correlation| {
+            let mut squared = Array2::zeros((5, 5));
+            correlation.add_to(1.0, None, &mut squared);
+            squared
+        };
+        assert!(is_near(&squared(&by_stretches), &squared(&whole)));
+        assert_eq!(by_stretches.diagonal()[3], 0.0);
+    }
+
+    #[test]
+    fn nobody_is_a_matrix_without_rows() {
+        let nobody = SharedPatients::copied(&numbers(4, 2).view()).some(&[]);
+        let none = Array2::zeros((0, 3));
+        assert_eq!(
+            nobody.transposed_product(&none.view()),
+            Array2::<f64>::zeros((2, 3))
+        );
+        assert_eq!(
+            nobody.weighted_sum(&Array1::zeros(0)),
+            Array1::<f64>::zeros(2)
+        );
+    }
+}
