@@ -13,7 +13,14 @@ const EDGES: [(&str, &[&str]); 10] = [
     ("kindred-experiments", &["similarity"]),
     (
         "kindred-tests",
-        &["privacy", "protocol", "similarity", "site-agent", "wire"],
+        &[
+            "privacy",
+            "protocol",
+            "service",
+            "similarity",
+            "site-agent",
+            "wire",
+        ],
     ),
     ("privacy", &[]),
     ("protocol", &["privacy", "similarity"]),
