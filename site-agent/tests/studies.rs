@@ -7,7 +7,7 @@ mod sources;
 use protocol::cohort::CohortSpecification;
 use protocol::job::Job;
 use site_agent::config::SourceConfig;
-use site_agent::source::{Freezing, FrozenTable, read_for_release, snapshot};
+use site_agent::source::{Freezing, FrozenTable, Snapshot, read_for_release, snapshot};
 use sources::{JOB, config, job};
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -71,7 +71,19 @@ fn canonical(table: &FrozenTable) -> Vec<u8> {
     bytes
 }
 
-fn same_cohorts(source: &SourceConfig, table: &FrozenTable, jobs: &[&Job]) {
+/// The table as a study's runs find it.
+fn stored(folder: &Path, table: &FrozenTable) -> Snapshot {
+    let path = folder.join("snapshot.parquet");
+    let mut file = fs::File::create(&path).unwrap();
+    let digest = snapshot::write(table, &mut file).unwrap();
+    let stored = Snapshot::open(fs::File::open(&path).unwrap());
+    let stored = stored.unwrap().unwrap();
+    assert_eq!(stored.digest(), digest);
+    assert!(stored.table().unwrap() == *table);
+    stored
+}
+
+fn same_cohorts(source: &SourceConfig, table: &Snapshot, jobs: &[&Job]) {
     for job in jobs {
         let whole = read_for_release(source, job, 1, &mut |_| ()).unwrap();
         let own = table.cohort(source, job, 1, &[]).unwrap();
@@ -109,9 +121,7 @@ fn the_frozen_patients_are_those_of_the_source_by_every_outcome() {
         let table = frozen(&source, &[&one, &other]);
         // The last has no outcome at all.
         assert_eq!(table.patients(), 39);
-        same_cohorts(&source, &table, &[&one, &other]);
-        let (read, _) = snapshot::from_bytes(snapshot::to_bytes(&table).unwrap()).unwrap();
-        assert!(read == table);
+        let read = stored(folder.path(), &table);
         same_cohorts(&source, &read, &[&one, &other]);
         // Without identifiers the whole row tells who a patient is.
         let has_other = canonical(&table).windows(3).any(|bytes| bytes == b"x17");
@@ -167,8 +177,7 @@ fn numbers_of_a_source_are_the_same_however_they_are_spelt() {
         spelt(texts, separator);
         let source = config(folder.path(), &format!("{point}{more}"), "");
         let table = frozen(&source, &[&one, &other]);
-        let (read, _) = snapshot::from_bytes(snapshot::to_bytes(&table).unwrap()).unwrap();
-        assert!(read == table);
+        let read = stored(folder.path(), &table);
         same_cohorts(&source, &read, &[&one, &other]);
         // A text begins with its kind and length, a number with another kind.
         let text: &[u8] = match more.contains("decimal") {
@@ -226,9 +235,43 @@ fn a_snapshot_keeps_the_types_of_a_parquet_file() {
     let parquet = config(folder.path(), parquet, "");
     // Its identifiers are whole numbers, its other columns text.
     let again = frozen(&parquet, &[&job(JOB)]);
-    let (read, _) = snapshot::from_bytes(snapshot::to_bytes(&again).unwrap()).unwrap();
-    assert!(read == again);
+    let read = stored(folder.path(), &again);
     same_cohorts(&parquet, &read, &[&job(JOB)]);
+}
+
+/// A snapshot is decoded some thousand rows at a time.
+#[test]
+fn a_snapshot_of_many_batches_reads_as_its_source() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut table = "id,age,chol,sex,born,grade,smoker,num,days,dead,other\n".to_owned();
+    for patient in 0..20_000 {
+        let outcome = if patient % 7 == 3 {
+            String::new()
+        } else {
+            (patient / 3 % 2).to_string()
+        };
+        let (age, chol) = (18 + patient % 80, 120 + patient * 7 % 311);
+        let sex = ["F", "M"][patient % 2];
+        let grade = ["low", "mid", "high"][patient % 3];
+        writeln!(
+            table,
+            "p{patient},{age},{chol}.5,{sex},1950-02-28,{grade},1,{outcome},9,1,x"
+        )
+        .unwrap();
+    }
+    fs::write(folder.path().join("patients.csv"), table).unwrap();
+    for patient in ["patient = 'id'\n", ""] {
+        let source = format!("kind = 'csv'\npath = 'patients.csv'\n{patient}");
+        let source = config(folder.path(), &source, "");
+        let table = frozen(&source, &[&job(JOB)]);
+        assert_eq!(table.patients(), 20_000 - 2_857);
+        let read = stored(folder.path(), &table);
+        same_cohorts(&source, &read, &[&job(JOB)]);
+        // Who is left out afterwards is found across batches too.
+        let left_out: Vec<bool> = (0..20_000 - 2_857).map(|place| place > 5).collect();
+        let few = read.cohort(&source, &job(JOB), 1, &left_out).unwrap();
+        assert_eq!(few.cohort.patients(), 6);
+    }
 }
 
 #[test]
@@ -243,13 +286,24 @@ fn a_changed_byte_of_a_snapshot_is_damage() {
     let table = frozen(&source, &[&job(JOB)]);
     let bytes = snapshot::to_bytes(&table).unwrap();
     let digest: [u8; 32] = bytes[..32].try_into().unwrap();
-    assert_eq!(snapshot::from_bytes(bytes.clone()), Some((table, digest)));
+    let whole = Snapshot::of_bytes(bytes.clone()).unwrap();
+    assert_eq!((whole.table().unwrap(), whole.digest()), (table, digest));
+    let file = folder.path().join("changed.parquet");
+    let opened = |bytes: &[u8]| {
+        fs::write(&file, bytes).unwrap();
+        Snapshot::open(fs::File::open(&file).unwrap()).unwrap()
+    };
     for place in 0..bytes.len() {
         let mut changed = bytes.clone();
         changed[place] ^= 1;
-        assert_eq!(snapshot::from_bytes(changed), None, "byte {place}");
+        assert!(opened(&changed).is_none(), "byte {place}");
+        assert!(Snapshot::of_bytes(changed).is_none(), "byte {place}");
     }
-    assert_eq!(snapshot::from_bytes(bytes[..20].to_vec()), None);
+    for short in [0, 20] {
+        assert!(opened(&bytes[..short]).is_none());
+        assert!(Snapshot::of_bytes(bytes[..short].to_vec()).is_none());
+    }
+    assert!(opened(&bytes).is_some());
 }
 
 #[test]

@@ -14,7 +14,7 @@ use site_agent::cases;
 use site_agent::cli::{Cli, Command};
 use site_agent::config::SiteConfig;
 use site_agent::pages::{Act, Actor};
-use site_agent::source::{Asked, Judged, of_table, read_cohort, snapshot};
+use site_agent::source::{Asked, Judged, Snapshot, of_table, read_cohort};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -165,8 +165,8 @@ pub fn snapshot(input: &[u8]) -> bool {
         .map(|two| digit(&two[0]) << 4 | digit(&two[1]))
         .collect();
     bytes.extend(input);
-    let table = snapshot::from_bytes(bytes);
-    table.is_some_and(|(table, _)| {
+    let table = Snapshot::of_bytes(bytes).and_then(|snapshot| snapshot.table());
+    table.is_some_and(|table| {
         table.canonical(&mut |_| {});
         true
     })

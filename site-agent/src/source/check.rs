@@ -1,6 +1,7 @@
 //! `data check`: what a job would find at this site, for the people there.
 
 use super::dictionary::Dictionary;
+use super::frozen::Rows as _;
 use super::intake::Intake;
 use super::problem::{CohortProblem, CohortProblems};
 use super::summary::{ColumnSummary, Content};
@@ -48,7 +49,7 @@ pub fn check(source: &SourceConfig, job: &Job, cell_min: u64) -> DataCheck {
             let cohort = (&*job.cohort, &gridded(job));
             let intake = Intake::new(source, cohort, terms, super::called(source), &mut unheard);
             let mut intake = intake.with_survey(Some(survey));
-            table.feed(&mut intake);
+            table.feed(&mut intake, None);
             intake.finish()
         }
         None => super::read(source, job, terms, Some(survey), &mut unheard),

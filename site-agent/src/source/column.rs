@@ -222,6 +222,14 @@ impl ColumnReader {
         self.values.reserve(patients);
     }
 
+    /// Makes room for so many patients in all, where there is room: the source may say more than it has.
+    pub(super) fn expect(&mut self, patients: usize) {
+        let _ = match &mut self.values {
+            Unfinished::Numbers(numbers) => numbers.try_reserve_exact(patients),
+            Unfinished::Codes(codes) => codes.try_reserve_exact(patients),
+        };
+    }
+
     /// Decides what can only be decided once all patients are read.
     pub(super) fn settle(&mut self) {
         let empty = AskedCodes::new(std::iter::empty(), DecimalMark::Point);

@@ -1,15 +1,15 @@
 //! All patients of a study with all its outcomes, as its card describes them.
 
-use super::frozen::{FrozenTable, Recorder};
+use super::frozen::{Recorder, Rows};
 use super::intake::Intake;
 use super::terms::Terms;
-use super::{CohortProblems, ReadProgress, called, read_source};
+use super::{CohortProblems, ReadProgress, SiteCohort, Snapshot, called, read_source};
 use crate::config::SourceConfig;
 use crate::studies::Lots;
 use protocol::cohort::{CohortSpecification, Feature};
+use protocol::job::Job;
 use protocol::study::{Study, StudyOutcome};
 use similarity::cohort::{Column, Outcome};
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
@@ -33,7 +33,26 @@ pub struct KnownOutcome {
     pub outcome: Outcome,
 }
 
-impl FrozenTable {
+impl Snapshot {
+    /// As [`super::read_for_release`], of these patients but for the marked ones: what the others have is read as if they were there.
+    ///
+    /// # Errors
+    /// [`CohortProblems`], of which the coordinator may hear the misfits.
+    pub fn cohort(
+        &self,
+        source: &SourceConfig,
+        job: &Job,
+        cell_min: u64,
+        left_out: &[bool],
+    ) -> Result<SiteCohort, CohortProblems> {
+        let mut unheard = |_| ();
+        let (called, terms) = (super::called(source), Terms::Site { cell_min });
+        let cohort = (&*job.cohort, &super::gridded(job));
+        let mut intake = Intake::new(source, cohort, terms, called, &mut unheard);
+        self.feed(&mut intake, None);
+        intake.leaving_out(left_out).finish().unless_degenerate()
+    }
+
     /// All patients with at least one outcome of `study`, by the site's declarations.
     ///
     /// # Errors
@@ -44,10 +63,10 @@ impl FrozenTable {
         study: &Study,
         cell_min: u64,
     ) -> Result<Enrolled, CohortProblems> {
-        self.enrolled_by(source, study, Terms::Site { cell_min })
+        enrolled(self, (source, Terms::Site { cell_min }), study)
     }
 
-    /// Which rows are of patients of these patterns of who has which outcome of `study`: one mark a row, none where there is no
+    /// Which of them have these patterns of who has which outcome of `study`: one mark a patient, none where there is no
     /// pattern.
     ///
     /// # Errors
@@ -62,81 +81,76 @@ impl FrozenTable {
         if patterns.is_empty() {
             return Ok(Vec::new());
         }
-        let known = self.known((source, Terms::Site { cell_min }), study)?;
-        let mut own = vec![0_u32; self.rows.len()];
+        let known = known(self, (source, Terms::Site { cell_min }), study)?;
+        let mut own = vec![0_u32; self.patients()];
         for (outcome, (rows, _)) in known.iter().enumerate() {
             rows.iter().for_each(|row| own[*row] |= 1 << outcome);
         }
         Ok(own.iter().map(|own| patterns.contains(own)).collect())
     }
+}
 
-    /// The places of the rows of patients who have each outcome, and the outcome.
-    fn known(
-        &self,
-        (source, terms): (&SourceConfig, Terms),
-        study: &Study,
-    ) -> Result<Vec<(Vec<usize>, Outcome)>, CohortProblems> {
-        let known = study.outcomes.iter().map(|outcome| {
-            let mut unheard = |_| ();
-            let mut intake = intake((source, terms), outcome, &[], &mut unheard);
-            self.feed(&mut intake);
-            intake.into_outcome()
-        });
-        known.collect()
-    }
-
-    fn enrolled_by(
-        &self,
-        source: &SourceConfig,
-        study: &Study,
-        terms: Terms,
-    ) -> Result<Enrolled, CohortProblems> {
-        let known = self.known((source, terms), study)?;
-        let mut has_outcome = vec![false; self.rows.len()];
-        for place in known.iter().flat_map(|(places, _)| places) {
-            has_outcome[*place] = true;
-        }
-        let everyone = has_outcome.iter().all(|has_one| *has_one);
-        let mut kept = Cow::Borrowed(self);
-        if !everyone {
-            kept.to_mut().keep(&has_outcome);
-        }
-        // The place of each row among those kept.
-        let places: Vec<usize> = (has_outcome.iter())
-            .scan(0, |next, has_one| {
-                let place = *next;
-                *next += usize::from(*has_one);
-                Some(place)
-            })
-            .collect();
-        let of_known = |(rows, outcome): (Vec<usize>, Outcome)| KnownOutcome {
-            rows: rows.iter().map(|row| places[*row]).collect(),
-            outcome,
-        };
-        Ok(Enrolled {
-            columns: kept.features(source, study, terms)?,
-            outcomes: known.into_iter().map(of_known).collect(),
-            lots: None,
-        })
-    }
-
-    fn features(
-        &self,
-        source: &SourceConfig,
-        study: &Study,
-        terms: Terms,
-    ) -> Result<Vec<Column>, CohortProblems> {
-        let Some(outcome) = study.outcomes.first() else {
-            return Ok(Vec::new());
-        };
+/// The places of the patients who have each outcome, and the outcome.
+fn known(
+    all: &impl Rows,
+    (source, terms): (&SourceConfig, Terms),
+    study: &Study,
+) -> Result<Vec<(Vec<usize>, Outcome)>, CohortProblems> {
+    let known = study.outcomes.iter().map(|outcome| {
         let mut unheard = |_| ();
-        let intake = intake((source, terms), outcome, &study.features, &mut unheard);
-        // Whoever has no value stays in: the card says how many they are.
-        let mut intake = intake.of_queries();
-        self.feed(&mut intake);
-        let queries = intake.finish().into_queries()?;
-        Ok(queries.columns)
+        let mut intake = intake((source, terms), outcome, &[], &mut unheard);
+        all.feed(&mut intake, None);
+        intake.into_outcome()
+    });
+    known.collect()
+}
+
+fn enrolled(
+    all: &impl Rows,
+    by: (&SourceConfig, Terms),
+    study: &Study,
+) -> Result<Enrolled, CohortProblems> {
+    let known = known(all, by, study)?;
+    let mut has_outcome = vec![false; all.patients()];
+    for place in known.iter().flat_map(|(places, _)| places) {
+        has_outcome[*place] = true;
     }
+    // The place of each patient among those kept.
+    let places: Vec<usize> = (has_outcome.iter())
+        .scan(0, |next, has_one| {
+            let place = *next;
+            *next += usize::from(*has_one);
+            Some(place)
+        })
+        .collect();
+    let of_known = |(rows, outcome): (Vec<usize>, Outcome)| KnownOutcome {
+        rows: rows.iter().map(|row| places[*row]).collect(),
+        outcome,
+    };
+    Ok(Enrolled {
+        columns: features(all, by, study, &has_outcome)?,
+        outcomes: known.into_iter().map(of_known).collect(),
+        lots: None,
+    })
+}
+
+/// The features of the marked patients.
+fn features(
+    all: &impl Rows,
+    by: (&SourceConfig, Terms),
+    study: &Study,
+    kept: &[bool],
+) -> Result<Vec<Column>, CohortProblems> {
+    let Some(outcome) = study.outcomes.first() else {
+        return Ok(Vec::new());
+    };
+    let mut unheard = |_| ();
+    let intake = intake(by, outcome, &study.features, &mut unheard);
+    // Whoever has no value stays in: the card says how many they are.
+    let mut intake = intake.of_queries();
+    all.feed(&mut intake, Some(kept));
+    let queries = intake.finish().into_queries()?;
+    Ok(queries.columns)
 }
 
 /// Reads all patients of `study` from a source, by the study's own declarations: for results that stay.
@@ -154,7 +168,7 @@ pub fn read_enrolled(
     let mut intake = intake((source, Terms::Job), outcome, &[], progress);
     intake.record(Recorder::new(None, (HashSet::new(), source.decimal)));
     read_source(source, &mut intake);
-    intake.into_table()?.enrolled_by(source, study, Terms::Job)
+    enrolled(&intake.into_table()?, (source, Terms::Job), study)
 }
 
 /// The places of the features that the hospitals of a study count on grids: of each the site declares where its values lie.

@@ -6,11 +6,10 @@ use super::field::Field;
 use super::intake::Intake;
 use super::outcome::retain;
 use super::terms::Terms;
-use super::{CohortProblem, CohortProblems, ReadProgress, SiteCohort, read_source};
+use super::{CohortProblem, CohortProblems, ReadProgress, read_source};
 use crate::config::{DecimalMark, SourceConfig};
 use fields::Fields;
 use protocol::cohort::{CohortSpecification, Feature, FeatureKind};
-use protocol::job::Job;
 use protocol::study::Study;
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
@@ -29,6 +28,15 @@ pub struct FrozenTable {
     /// The rows' numbers in the source.
     pub(super) rows: Vec<u64>,
     pub(super) columns: Vec<Fields>,
+}
+
+/// Frozen patients, in memory or on the disk.
+pub(super) trait Rows {
+    /// How many they are.
+    fn patients(&self) -> usize;
+
+    /// Reads the `kept` ones into `intake`, as their source would; all where nothing says which.
+    fn feed(&self, intake: &mut Intake<'_>, kept: Option<&[bool]>);
 }
 
 /// Which columns an intake keeps as they are, and what it has kept.
@@ -126,7 +134,7 @@ impl<'s> Freezing<'s> {
                 &HashSet::new(),
                 &mut unheard,
             );
-            table.feed(&mut intake);
+            table.feed(&mut intake, None);
             for place in intake.places_with_outcome() {
                 has_outcome[place] = true;
             }
@@ -200,7 +208,7 @@ impl<'s> Freezing<'s> {
         for cohort in &self.cohorts {
             let own = with_features(cohort, |feature| !feature.missing.is_empty());
             let mut intake = self.intake(&own, &self.gridded_of(cohort, &own), &mut unheard);
-            table.feed(&mut intake);
+            table.feed(&mut intake, None);
             match intake.into_outcome() {
                 Ok((known, _)) => places.push(known),
                 Err(found) => note(&found),
@@ -260,25 +268,6 @@ impl FrozenTable {
         self.rows.len() as u64
     }
 
-    /// As [`super::read_for_release`], of these rows but for the marked ones: what the others have is read as if they were there.
-    ///
-    /// # Errors
-    /// [`CohortProblems`], of which the coordinator may hear the misfits.
-    pub fn cohort(
-        &self,
-        source: &SourceConfig,
-        job: &Job,
-        cell_min: u64,
-        left_out: &[bool],
-    ) -> Result<SiteCohort, CohortProblems> {
-        let mut unheard = |_| ();
-        let (called, terms) = (super::called(source), Terms::Site { cell_min });
-        let cohort = (&*job.cohort, &super::gridded(job));
-        let mut intake = Intake::new(source, cohort, terms, called, &mut unheard);
-        self.feed(&mut intake);
-        intake.leaving_out(left_out).finish().unless_degenerate()
-    }
-
     /// What tells each of these patients from others: the source's identifier or, where the site names none, a digest of the whole row,
     /// whatever a job reads of it. It stays at the site.
     #[must_use]
@@ -326,15 +315,7 @@ impl FrozenTable {
             .for_each(|column| column.write(row, bytes));
     }
 
-    /// Reads all rows into `intake`, as their source would.
-    pub(super) fn feed(&self, intake: &mut Intake<'_>) {
-        let layout = intake.layout(&self.names);
-        intake.batch(&self.rows, &layout, |column, row| {
-            self.columns[column].field(row)
-        });
-    }
-
-    /// As [`Self::feed`], but for the columns of numbers that all fit: reading them would say nothing.
+    /// As [`Rows::feed`] of all, but for the columns of numbers that all fit: reading them would say nothing.
     fn feed_doubtful(&self, intake: &mut Intake<'_>) {
         let mut layout = intake.layout(&self.names);
         intake.pass_over(&mut layout, |column, reader| {
@@ -353,6 +334,18 @@ impl FrozenTable {
         retain(&mut self.rows, keep);
         let columns = self.columns.par_iter_mut();
         columns.for_each(|column| column.keep(keep));
+    }
+}
+
+impl Rows for FrozenTable {
+    fn patients(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn feed(&self, intake: &mut Intake<'_>, kept: Option<&[bool]>) {
+        let layout = intake.layout(&self.names);
+        let field = |column: usize, row: usize| self.columns[column].field(row);
+        intake.batch_of(&self.rows, kept, &layout, field);
     }
 }
 

@@ -1,15 +1,15 @@
 //! Gathers the columns of a job, row by row, from whatever source.
 
 mod problems;
+mod rows;
 
 use super::column::ColumnReader;
-use super::field::Field;
 use super::frozen::{FrozenTable, Recorder};
 use super::layout::{Layout, NeededColumns, places, position};
 use super::misfit::{Cause, Structure};
 use super::outcome::{OutcomeReader, retain};
 use super::patients::Patients;
-use super::problem::{CohortProblem, CohortProblems, Fault, Faults};
+use super::problem::{CohortProblem, CohortProblems, Faults};
 use super::reading::{Reading, kept, marks};
 use super::summary;
 use super::survey::Survey;
@@ -25,8 +25,6 @@ use std::collections::HashSet;
 
 /// Rows between two reports of progress.
 const ROWS_BETWEEN_REPORTS: u64 = 1 << 15;
-/// Rows of a source.
-const ROWS_MAX: u64 = 1 << 27;
 /// Rows with another number of fields than the header, after which a file counts as no table.
 const RAGGED_MAX: u64 = 10_000;
 /// Absent columns that are reported with the nearest name that there is: finding it takes a look at every name.
@@ -322,58 +320,9 @@ impl<'p> Intake<'p> {
         retain(&mut layout.columns, &is_wanted);
     }
 
-    /// Reads one row: who it is, the outcome, and, where the patient stays in, every feature.
-    pub(super) fn row<'f>(
-        &mut self,
-        row: u64,
-        layout: &Layout,
-        field: impl Fn(usize) -> Field<'f>,
-    ) {
-        if let Some(recorder) = &mut self.recorder {
-            self.rows += 1;
-            recorder.keep(row, layout.columns.iter().map(|place| field(*place)));
-        } else if self.patient(row, layout, &field) {
-            for (column, position) in self.columns.iter_mut().zip(&layout.columns) {
-                column.read(row, field(*position));
-            }
-        }
-    }
-
-    /// Reads rows with these numbers column by column, which suits columnar sources: the columns side by side.
-    pub(super) fn batch<'f>(
-        &mut self,
-        rows: &[u64],
-        layout: &Layout,
-        field: impl Fn(usize, usize) -> Field<'f> + Sync,
-    ) {
-        if let Some(recorder) = &mut self.recorder {
-            self.rows += rows.len() as u64;
-            return recorder.keep_all(rows, |column, row| field(layout.columns[column], row));
-        }
-        let mut kept = Vec::with_capacity(rows.len());
-        for (index, row) in rows.iter().enumerate() {
-            if self.patient(*row, layout, &|position| field(position, index)) {
-                kept.push((index, *row));
-            }
-        }
-        let columns = self.columns.par_iter_mut().zip(&layout.columns);
-        columns.for_each(|(column, position)| {
-            column.reserve(kept.len());
-            for (index, row) in &kept {
-                column.read(*row, field(*position, *index));
-            }
-        });
-    }
-
-    /// Notes a row with another number of fields than the header, and passes over it.
-    pub(super) fn ragged(&mut self, row: u64, fields: usize) {
-        self.ragged_rows += 1;
-        self.ragged.add(Fault::Ragged { fields }, row);
-    }
-
     /// True where reading on is of no use, or no longer allowed.
     pub(super) fn is_over(&self) -> bool {
-        self.ragged_rows > RAGGED_MAX || self.rows > ROWS_MAX
+        self.ragged_rows > RAGGED_MAX || self.rows > rows::ROWS_MAX
     }
 
     /// Reports progress now and then; `fraction` of the source that is read, where it is known.
@@ -458,36 +407,5 @@ impl<'p> Intake<'p> {
         if let Some(outcome) = &mut self.outcome {
             outcome.keep(&keep);
         }
-    }
-
-    /// The identifier and the outcome of one row; false where the patient is excluded.
-    fn patient<'f>(
-        &mut self,
-        row: u64,
-        layout: &Layout,
-        field: &impl Fn(usize) -> Field<'f>,
-    ) -> bool {
-        self.rows += 1;
-        if let Some(survey) = &mut self.survey {
-            survey.row(|index| layout.surveyed[index].map(field));
-        }
-        if let Some(outcome) = &mut self.outcome
-            && !outcome.read(row, field(layout.outcome), field(layout.event))
-        {
-            self.left_out += 1;
-            return false;
-        }
-        let id = match layout.patient {
-            Some(position) => field(position),
-            None => Field::Integer(i64::try_from(row).unwrap_or(i64::MAX)),
-        };
-        if id.is_empty() {
-            self.without_patient.add(Fault::Missing, row);
-        }
-        self.patients.push(id);
-        self.rows_of_patients.push(row);
-        self.places_of_patients
-            .extend(usize::try_from(self.rows - 1).ok());
-        true
     }
 }

@@ -25,6 +25,13 @@ impl Layout {
             surveyed: Vec::new(),
         }
     }
+
+    /// The places of all that is read, some of them twice.
+    pub(super) fn places(&self) -> impl Iterator<Item = usize> {
+        let who = self.patient.into_iter().chain([self.outcome, self.event]);
+        let surveyed = self.surveyed.iter().flatten().copied();
+        who.chain(self.columns.iter().copied()).chain(surveyed)
+    }
 }
 
 /// Which of a source's columns are needed.

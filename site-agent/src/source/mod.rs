@@ -43,7 +43,7 @@ pub use enrolled::{Enrolled, KnownOutcome, read_enrolled};
 pub use frozen::{Freezing, FrozenPatients, FrozenTable};
 pub use judged::Judged;
 pub use misfit::{JobColumn, Misfit, Structure};
-pub use parquet::snapshot;
+pub use parquet::snapshot::{self, Snapshot};
 pub use patients::Patients;
 pub use problem::{CohortProblem, CohortProblems, Rows};
 pub use proposal::{

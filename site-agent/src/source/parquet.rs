@@ -5,6 +5,7 @@
 
 mod arrow_schema;
 mod cells;
+mod chunks;
 mod kind;
 mod pages;
 pub mod snapshot;
@@ -19,10 +20,13 @@ use super::problem::CohortProblem;
 use crate::config::ParquetSource;
 use arrow_schema::{Hint, hints};
 use cells::{Cells, ColumnCells};
+use chunks::FileAt;
 use kind::Kind;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::schema::types::SchemaDescriptor;
+use rayon::prelude::*;
 use std::fs::File;
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Rows that are decoded at once.
@@ -37,7 +41,8 @@ struct Kept {
 
 /// Reads all of `source` into `intake`.
 pub(super) fn read(source: &ParquetSource, intake: &mut Intake<'_>) {
-    let file = match File::open(&source.path) {
+    let file = File::open(&source.path).and_then(|file| FileAt::new(file, 0));
+    let file = match file {
         Ok(file) => file,
         Err(error) => return intake.problem(unopened(intake.source(), &error)),
     };
@@ -55,16 +60,12 @@ pub(super) fn read(source: &ParquetSource, intake: &mut Intake<'_>) {
         &hints,
         intake,
     );
-    if let Err(row) = read_groups(&file, &kept, intake) {
-        damaged(intake, row);
+    if let Err(rows) = read_groups(&file, &kept, intake) {
+        let found = "data that is damaged or of an unknown encoding";
+        let wanted = "a whole Parquet file";
+        let problem = CohortProblem::of_source(intake.source(), Cause::Source, found, wanted);
+        intake.problem(problem.with_detail(&format!("after row {rows}")));
     }
-}
-
-fn damaged(intake: &mut Intake<'_>, row: u64) {
-    let found = "data that is damaged or of an unknown encoding";
-    let wanted = "a whole Parquet file";
-    let problem = CohortProblem::of_source(intake.source(), Cause::Source, found, wanted);
-    intake.problem(problem.with_detail(&format!("after row {}", row - 1)));
 }
 
 /// The columns that are needed. One that must be there and cannot be read becomes a problem.
@@ -98,37 +99,50 @@ fn kept(schema: &SchemaDescriptor, hints: &[Hint], intake: &mut Intake<'_>) -> V
     kept
 }
 
-/// Reads the `kept` columns of all row groups.
+/// Reads the `kept` columns of all row groups into `intake`.
 ///
 /// # Errors
-/// The number of the row, from 1, from which on the file cannot be read.
-fn read_groups(
-    file: &SerializedFileReader<File>,
-    kept: &[Kept],
-    intake: &mut Intake<'_>,
-) -> Result<(), u64> {
+/// As [`read_batches`].
+fn read_groups(file: &dyn FileReader, kept: &[Kept], intake: &mut Intake<'_>) -> Result<(), u64> {
     // The length is what the file says of itself, good enough for a progress bar.
     let length = file.metadata().file_metadata().num_rows();
     let names: Vec<String> = kept.iter().map(|one| one.name.clone()).collect();
     let layout = intake.layout(&names);
+    let kept: Vec<&Kept> = kept.iter().collect();
+    read_batches(file, &kept, &mut |first, count, cells| {
+        let next = first + count as u64;
+        let numbers: Vec<u64> = (first..next).collect();
+        intake.batch(&numbers, &layout, |column, row| cells[column].field(row));
+        if intake.is_over() {
+            return Ok(ControlFlow::Break(()));
+        }
+        #[allow(clippy::cast_precision_loss)] // for a progress bar
+        intake.report(|| (length > 0).then(|| next as f64 / length as f64));
+        Ok(ControlFlow::Continue(()))
+    })
+}
+
+/// What a batch becomes: the number of its first row, from 1, how many rows it has, and their cells, column by column.
+type Take<'t> = dyn FnMut(u64, usize, &[Cells]) -> Result<ControlFlow<()>, u64> + 't;
+
+/// Reads the `kept` columns of all row groups, side by side, a batch at a time.
+///
+/// # Errors
+/// So many rows were read before what cannot be.
+fn read_batches(file: &dyn FileReader, kept: &[&Kept], take: &mut Take<'_>) -> Result<(), u64> {
     let mut first = 1_u64;
     for index in 0..file.num_row_groups() {
         let opened = guarded(|| opened(&*file.get_row_group(index).ok()?, kept));
-        let (mut rows, mut columns) = opened.ok_or(first)?;
+        let (mut rows, mut columns) = opened.ok_or(first - 1)?;
         while rows > 0 {
             let count = rows.min(BATCH_ROWS);
-            let cells = columns.iter_mut().map(|column| column.read(count));
-            let cells: Vec<Cells> = cells.collect::<Option<_>>().ok_or(first)?;
-            let next = first + count as u64;
-            let numbers: Vec<u64> = (first..next).collect();
-            intake.batch(&numbers, &layout, |column, row| cells[column].field(row));
-            rows -= count;
-            first = next;
-            if intake.is_over() {
+            let cells = columns.par_iter_mut().map(|column| column.read(count));
+            let cells: Vec<Cells> = cells.collect::<Option<_>>().ok_or(first - 1)?;
+            if take(first, count, &cells)?.is_break() {
                 return Ok(());
             }
-            #[allow(clippy::cast_precision_loss)] // for a progress bar
-            intake.report(|| (length > 0).then(|| first as f64 / length as f64));
+            rows -= count;
+            first += count as u64;
         }
     }
     Ok(())
@@ -140,9 +154,9 @@ fn guarded<T>(read: impl FnOnce() -> Option<T>) -> Option<T> {
 }
 
 /// The rows of a group and its `kept` columns; none where the group contradicts itself.
-fn opened(group: &dyn RowGroupReader, kept: &[Kept]) -> Option<(usize, Vec<ColumnCells>)> {
+fn opened(group: &dyn RowGroupReader, kept: &[&Kept]) -> Option<(usize, Vec<ColumnCells>)> {
     let rows = group.metadata().num_rows();
-    let open = |one: &Kept| {
+    let open = |one: &&Kept| {
         let chunk = group.metadata().columns().get(one.leaf)?;
         (chunk.num_values() == rows).then(|| ColumnCells::new(group, one.leaf, one.kind))?
     };

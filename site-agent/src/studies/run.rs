@@ -7,17 +7,18 @@ use super::{
 use crate::books::chain::{ChainError, file_error};
 use crate::config::{SiteConfig, SourceConfig};
 use crate::method::{self, Wants};
-use crate::source::{CohortProblems, Enrolled, FrozenTable, Judged, SiteCohort, snapshot};
+use crate::source::{CohortProblems, Enrolled, Judged, SiteCohort, Snapshot};
 use privacy::Refusal;
 use protocol::job::Job;
 use protocol::study::CertificateFingerprint;
 use protocol::time::Timestamp;
 use sha2::{Digest, Sha256};
+use std::fs::File;
 use std::path::Path;
 
 /// The frozen patients of a study, and how their columns read.
 pub struct Frozen {
-    table: FrozenTable,
+    snapshot: Snapshot,
     source: SourceConfig,
     cell_min: u64,
     commitment: [u8; 32],
@@ -141,13 +142,13 @@ impl Frozen {
         let (source, cell_min) = (&self.source, self.cell_min);
         let study = job.study.as_deref();
         let of_patterns =
-            study.map(|study| (self.table).of_patterns(source, study, cell_min, &self.left_out));
+            study.map(|study| (self.snapshot).of_patterns(source, study, cell_min, &self.left_out));
         let left_out = of_patterns.transpose()?.unwrap_or_default();
-        let cohort = self.table.cohort(source, job, cell_min, &left_out)?;
+        let cohort = self.snapshot.cohort(source, job, cell_min, &left_out)?;
         match (method::wants(job), &self.judged, study) {
             (Wants::Judged, Some(judged), _) => cohort.with_judged(judged),
             (Wants::Enrolled, _, Some(study)) => {
-                let enrolled = self.table.enrolled(&self.source, study, self.cell_min)?;
+                let enrolled = self.snapshot.enrolled(&self.source, study, self.cell_min)?;
                 let lots = Some(self.lots.clone());
                 Ok(cohort.with_enrolled(Enrolled { lots, ..enrolled }))
             }
@@ -182,20 +183,25 @@ impl Approved {
             let path = self.folder.join(name);
             std::fs::read(&path).map_err(|error| file_error(&path, "read", error))
         };
+        let path = self.folder.join(SNAPSHOT);
+        let snapshot = File::open(&path).and_then(Snapshot::open);
+        let snapshot = snapshot.map_err(|error| file_error(&path, "read", error))?;
+        let snapshot = snapshot.ok_or_else(|| self.broken())?;
         let configuration = read(CONFIGURATION)?;
-        let table = snapshot::from_bytes(read(SNAPSHOT)?);
-        let (table, snapshot) = table.ok_or_else(|| self.broken())?;
+        let rows = match self.committed {
+            Committed::Rows => Some(snapshot.table().ok_or_else(|| self.broken())?),
+            Committed::Snapshot => None,
+        };
         let pairs = match self.study.judgements {
             Some(_) => Some(read(PAIRS)?),
             None => None,
         };
         let parts = (configuration.as_slice(), pairs.as_deref());
-        let found = commitment(&self.random, parts, self.cell_min, |write| {
-            match self.committed {
-                Committed::Rows => table.canonical(write),
-                Committed::Snapshot => write(&snapshot),
-            }
+        let found = commitment(&self.random, parts, self.cell_min, |write| match &rows {
+            Some(table) => table.canonical(write),
+            None => write(&snapshot.digest()),
         });
+        drop(rows);
         if found != self.signed.approval.commitment {
             return Err(self.broken());
         }
@@ -207,7 +213,7 @@ impl Approved {
         let text = String::from_utf8(configuration).map_err(|_| self.broken())?;
         let config = SiteConfig::parse(&text, Path::new("")).map_err(|_| self.broken())?;
         Ok(Frozen {
-            table,
+            snapshot,
             source: config.source,
             cell_min: self.cell_min,
             commitment: digest.finalize().into(),

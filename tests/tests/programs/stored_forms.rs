@@ -14,7 +14,7 @@ use site_agent::books::chain::{Chain, Link, digest, read};
 use site_agent::books::journal::Entry;
 use site_agent::books::ledger::{Answered, Ledger};
 use site_agent::books::{ledger, secrets, transcript};
-use site_agent::source::snapshot;
+use site_agent::source::{Snapshot, snapshot};
 use site_agent::studies::{all, opened};
 use std::fs;
 use std::path::Path;
@@ -207,7 +207,8 @@ fn the_studies_of_an_earlier_release_mean_the_same_at_a_hospital_and_at_the_coor
 fn the_frozen_patients_and_the_backup_of_an_earlier_release_mean_the_same() {
     let home = unpacked();
     let path = home.join("sites/north/studies/demo/snapshot.parquet");
-    let (table, _) = snapshot::from_bytes(fs::read(path).unwrap()).unwrap();
+    let stored = Snapshot::open(fs::File::open(path).unwrap());
+    let table = stored.unwrap().unwrap().table().unwrap();
     assert_eq!(table.patients(), 130);
     let mut rows = Vec::new();
     table.canonical(&mut |bytes| rows.extend_from_slice(bytes));
@@ -215,8 +216,8 @@ fn the_frozen_patients_and_the_backup_of_an_earlier_release_mean_the_same() {
     let wanted = "fc298f7ee8f5bce5eb75e068cbfe78af808d19a8ba0d63ca84bd3483cd09755c";
     assert_eq!(digest(&rows), wanted);
     // What this release would store of them says the same.
-    let (again, _) = snapshot::from_bytes(snapshot::to_bytes(&table).unwrap()).unwrap();
-    assert!(again == table, "other patients");
+    let again = Snapshot::of_bytes(snapshot::to_bytes(&table).unwrap());
+    assert!(again.unwrap().table().unwrap() == table, "other patients");
 
     // Every file of the backup is the one that was copied.
     let backup = home.join("of-north");

@@ -1,6 +1,7 @@
 //! What was wrong with a source, reported once all is read.
 
-use super::{Intake, RAGGED_MAX, ROWS_MAX};
+use super::rows::ROWS_MAX;
+use super::{Intake, RAGGED_MAX};
 use crate::source::misfit::{Cause, Structure};
 use crate::source::problem::{CohortProblem, Fault, Rows};
 

@@ -1,12 +1,12 @@
 //! Rows of a source as a Parquet file of this site's own.
 
-use super::super::field::Field;
+mod stored;
+
+pub use stored::Snapshot;
+
 use super::super::frozen::FrozenTable;
 use super::super::frozen::fields::{Fields, Values};
-use super::cells::ColumnCells;
-use super::{BATCH_ROWS, Kept, guarded};
-use crate::source::parquet::arrow_schema::Hint;
-use crate::source::parquet::kind::Kind;
+use super::BATCH_ROWS;
 use bytes::Bytes;
 use parquet::basic::{Encoding, LogicalType, Repetition, Type as Physical};
 use parquet::column::writer::{
@@ -15,7 +15,6 @@ use parquet::column::writer::{
 use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr};
-use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::{ColumnDescPtr, ColumnPath, Type};
 use rayon::prelude::*;
@@ -249,73 +248,4 @@ fn values<T: DataType>(
 fn batches(rows: usize) -> impl Iterator<Item = Range<usize>> {
     let first = (0..rows).step_by(BATCH_ROWS);
     first.map(move |first| first..rows.min(first + BATCH_ROWS))
-}
-
-/// Reads what [`to_bytes`] made, and its digest; none where the bytes are none of it.
-#[must_use]
-pub fn from_bytes(bytes: Vec<u8>) -> Option<(FrozenTable, SnapshotDigest)> {
-    let mut file = Bytes::from(bytes);
-    let stated = (file.len() >= DIGEST_BYTES).then(|| file.split_to(DIGEST_BYTES))?;
-    let digest: SnapshotDigest = Sha256::digest(&file).into();
-    if digest[..] != stated[..] {
-        return None;
-    }
-    let table = guarded(|| parsed(file))?;
-    Some((table, digest))
-}
-
-fn parsed(file: Bytes) -> Option<FrozenTable> {
-    let file = SerializedFileReader::new(file).ok()?;
-    let schema = file.metadata().file_metadata().schema_descr_ptr();
-    let mut kept = Vec::new();
-    for (leaf, field) in schema.root_schema().get_fields().iter().enumerate() {
-        kept.push(Kept {
-            name: field.name().to_owned(),
-            leaf,
-            kind: Kind::of(field, Hint::None).ok()?,
-        });
-    }
-    let (row, columns) = kept.split_first()?;
-    let mut rows = Vec::new();
-    read(&file, row, |field| match field {
-        Field::Integer(number) => {
-            rows.push(number.cast_unsigned());
-            true
-        }
-        _ => false,
-    })?;
-    let decode = |one: &Kept| {
-        let mut fields = Fields::default();
-        read(&file, one, |field| {
-            fields.push(field);
-            true
-        })?;
-        Some(fields)
-    };
-    let decoded: Option<Vec<Fields>> = columns.par_iter().map(decode).collect();
-    Some(FrozenTable {
-        names: columns.iter().map(|one| one.name.clone()).collect(),
-        rows,
-        columns: decoded?,
-    })
-}
-
-/// Reads one column; none where it cannot be read, or one of its fields is not taken.
-fn read(
-    file: &SerializedFileReader<Bytes>,
-    column: &Kept,
-    mut take: impl FnMut(Field<'_>) -> bool,
-) -> Option<()> {
-    for index in 0..file.num_row_groups() {
-        let group = file.get_row_group(index).ok()?;
-        let rows = usize::try_from(group.metadata().num_rows()).ok()?;
-        let mut cells = ColumnCells::new(&*group, column.leaf, column.kind)?;
-        for batch in batches(rows) {
-            let read = cells.read(batch.len())?;
-            if !(0..batch.len()).all(|row| take(read.field(row))) {
-                return None;
-            }
-        }
-    }
-    Some(())
 }

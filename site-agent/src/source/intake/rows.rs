@@ -1,0 +1,118 @@
+//! What becomes of a row of the source.
+
+use super::Intake;
+use crate::source::field::Field;
+use crate::source::layout::Layout;
+use crate::source::problem::Fault;
+use rayon::prelude::*;
+
+/// Rows of a source.
+pub(super) const ROWS_MAX: u64 = 1 << 27;
+
+impl Intake<'_> {
+    /// Reads one row: who it is, the outcome, and, where the patient stays in, every feature.
+    pub(in crate::source) fn row<'f>(
+        &mut self,
+        row: u64,
+        layout: &Layout,
+        field: impl Fn(usize) -> Field<'f>,
+    ) {
+        if let Some(recorder) = &mut self.recorder {
+            self.rows += 1;
+            recorder.keep(row, layout.columns.iter().map(|place| field(*place)));
+        } else if self.patient(row, layout, &field) {
+            for (column, position) in self.columns.iter_mut().zip(&layout.columns) {
+                column.read(row, field(*position));
+            }
+        }
+    }
+
+    /// Reads rows with these numbers column by column, which suits columnar sources: the columns side by side.
+    pub(in crate::source) fn batch<'f>(
+        &mut self,
+        rows: &[u64],
+        layout: &Layout,
+        field: impl Fn(usize, usize) -> Field<'f> + Sync,
+    ) {
+        if let Some(recorder) = &mut self.recorder {
+            self.rows += rows.len() as u64;
+            return recorder.keep_all(rows, |column, row| field(layout.columns[column], row));
+        }
+        let mut kept = Vec::with_capacity(rows.len());
+        for (index, row) in rows.iter().enumerate() {
+            if self.patient(*row, layout, &|position| field(position, index)) {
+                kept.push((index, *row));
+            }
+        }
+        let columns = self.columns.par_iter_mut().zip(&layout.columns);
+        columns.for_each(|(column, position)| {
+            column.reserve(kept.len());
+            for (index, row) in &kept {
+                column.read(*row, field(*position, *index));
+            }
+        });
+    }
+
+    /// As [`Self::batch`], of the `kept` rows alone; of all where nothing says which.
+    pub(in crate::source) fn batch_of<'f>(
+        &mut self,
+        rows: &[u64],
+        kept: Option<&[bool]>,
+        layout: &Layout,
+        field: impl Fn(usize, usize) -> Field<'f> + Sync,
+    ) {
+        let Some(kept) = kept else {
+            return self.batch(rows, layout, field);
+        };
+        let marked = rows.iter().zip(kept).enumerate();
+        let marked = marked.filter(|(_, (_, is_kept))| **is_kept);
+        let (places, rows): (Vec<usize>, Vec<u64>) =
+            marked.map(|(place, (row, _))| (place, *row)).unzip();
+        self.batch(&rows, layout, |column, row| field(column, places[row]));
+    }
+
+    /// Makes room for so many patients, as far as there is room.
+    pub(in crate::source) fn expect(&mut self, patients: usize) {
+        let patients = patients.min(usize::try_from(ROWS_MAX).unwrap_or(usize::MAX));
+        for column in &mut self.columns {
+            column.expect(patients);
+        }
+    }
+
+    /// Notes a row with another number of fields than the header, and passes over it.
+    pub(in crate::source) fn ragged(&mut self, row: u64, fields: usize) {
+        self.ragged_rows += 1;
+        self.ragged.add(Fault::Ragged { fields }, row);
+    }
+
+    /// The identifier and the outcome of one row; false where the patient is excluded.
+    fn patient<'f>(
+        &mut self,
+        row: u64,
+        layout: &Layout,
+        field: &impl Fn(usize) -> Field<'f>,
+    ) -> bool {
+        self.rows += 1;
+        if let Some(survey) = &mut self.survey {
+            survey.row(|index| layout.surveyed[index].map(field));
+        }
+        if let Some(outcome) = &mut self.outcome
+            && !outcome.read(row, field(layout.outcome), field(layout.event))
+        {
+            self.left_out += 1;
+            return false;
+        }
+        let id = match layout.patient {
+            Some(position) => field(position),
+            None => Field::Integer(i64::try_from(row).unwrap_or(i64::MAX)),
+        };
+        if id.is_empty() {
+            self.without_patient.add(Fault::Missing, row);
+        }
+        self.patients.push(id);
+        self.rows_of_patients.push(row);
+        self.places_of_patients
+            .extend(usize::try_from(self.rows - 1).ok());
+        true
+    }
+}

@@ -1,0 +1,179 @@
+//! A snapshot as it lies on the disk: it is read batch by batch, and never whole.
+
+use super::super::chunks::FileAt;
+use super::super::{Cells, Kept, guarded, read_batches};
+use super::{DIGEST_BYTES, SnapshotDigest};
+use crate::source::field::Field;
+use crate::source::frozen::fields::Fields;
+use crate::source::frozen::{FrozenTable, Rows};
+use crate::source::intake::Intake;
+use crate::source::misfit::Cause;
+use crate::source::parquet::arrow_schema::Hint;
+use crate::source::parquet::kind::Kind;
+use crate::source::problem::CohortProblem;
+use bytes::Bytes;
+use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
+use rayon::prelude::*;
+use sha2::{Digest, Sha256};
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::ControlFlow;
+
+/// Bytes that are digested at once.
+const DIGESTED_AT_ONCE: usize = 1 << 20;
+/// What problems of the file call it.
+const CALLED: &str = "the frozen patients";
+
+/// Frozen patients on the disk.
+pub struct Snapshot {
+    digest: SnapshotDigest,
+    file: Box<dyn FileReader>,
+    /// The rows' numbers in the source.
+    row: Kept,
+    columns: Vec<Kept>,
+    names: Vec<String>,
+    patients: usize,
+}
+
+impl Snapshot {
+    /// What [`super::write`] wrote; none where the bytes are not those that it digested, or no snapshot.
+    ///
+    /// # Errors
+    /// [`io::Error`] where the file cannot be read.
+    pub fn open(mut file: File) -> io::Result<Option<Self>> {
+        let mut stated = SnapshotDigest::default();
+        match file.read_exact(&mut stated) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+            read => read?,
+        }
+        let mut digest = Sha256::new();
+        let mut bytes = vec![0; DIGESTED_AT_ONCE];
+        loop {
+            match file.read(&mut bytes)? {
+                0 => break,
+                read => digest.update(&bytes[..read]),
+            }
+        }
+        let is_whole = digest.finalize()[..] == stated[..];
+        let file = FileAt::new(file, DIGEST_BYTES as u64)?;
+        Ok(is_whole.then(|| Self::of(file, stated)).flatten())
+    }
+
+    /// As [`Self::open`], of bytes in memory.
+    #[must_use]
+    pub fn of_bytes(bytes: Vec<u8>) -> Option<Self> {
+        let mut file = Bytes::from(bytes);
+        let stated = (file.len() >= DIGEST_BYTES).then(|| file.split_to(DIGEST_BYTES))?;
+        let digest: SnapshotDigest = Sha256::digest(&file).into();
+        (digest[..] == stated[..]).then(|| Self::of(file, digest))?
+    }
+
+    fn of(file: impl ChunkReader + 'static, digest: SnapshotDigest) -> Option<Self> {
+        let file = guarded(|| SerializedFileReader::new(file).ok())?;
+        let metadata = file.metadata();
+        let schema = metadata.file_metadata().schema_descr_ptr();
+        let fields = schema.root_schema().get_fields().iter().enumerate();
+        let kept = |(leaf, field): (usize, &parquet::schema::types::TypePtr)| {
+            Some(Kept {
+                name: field.name().to_owned(),
+                leaf,
+                kind: Kind::of(field, Hint::None).ok()?,
+            })
+        };
+        let mut columns: Vec<Kept> = fields.map(kept).collect::<Option<_>>()?;
+        let row = (!columns.is_empty()).then(|| columns.remove(0))?;
+        let rows = metadata.row_groups().iter().map(|group| group.num_rows());
+        let mut patients = 0_usize;
+        for rows in rows {
+            patients = patients.checked_add(usize::try_from(rows).ok()?)?;
+        }
+        Some(Self {
+            digest,
+            row,
+            names: columns.iter().map(|one| one.name.clone()).collect(),
+            columns,
+            patients,
+            file: Box::new(file),
+        })
+    }
+
+    /// The SHA-256 of the file.
+    #[must_use]
+    pub fn digest(&self) -> SnapshotDigest {
+        self.digest
+    }
+
+    /// All of it in memory; none where it cannot be read.
+    #[must_use]
+    pub fn table(&self) -> Option<FrozenTable> {
+        let mut table = FrozenTable {
+            names: self.names.clone(),
+            rows: Vec::new(),
+            columns: vec![Fields::default(); self.columns.len()],
+        };
+        let places: Vec<usize> = (0..self.columns.len()).collect();
+        let read = self.batches(&places, &mut |rows, cells| {
+            table.rows.extend_from_slice(rows);
+            let columns = table.columns.par_iter_mut().zip(cells);
+            columns.for_each(|(column, cells)| {
+                (0..rows.len()).for_each(|row| column.push(cells.field(row)));
+            });
+        });
+        read.is_ok().then_some(table)
+    }
+
+    /// Reads the columns at these places, batch by batch, with the rows' numbers in the source.
+    ///
+    /// # Errors
+    /// The patients that were read before what cannot be.
+    fn batches(&self, places: &[usize], take: &mut dyn FnMut(&[u64], &[Cells])) -> Result<(), u64> {
+        let wanted = places.iter().map(|place| &self.columns[*place]);
+        let kept: Vec<&Kept> = std::iter::once(&self.row).chain(wanted).collect();
+        let mut numbers = Vec::new();
+        read_batches(&*self.file, &kept, &mut |first, count, cells| {
+            let (row, cells) = cells.split_first().ok_or(first - 1)?;
+            numbers.clear();
+            for place in 0..count {
+                match row.field(place) {
+                    Field::Integer(number) => numbers.push(number.cast_unsigned()),
+                    _ => return Err(first - 1),
+                }
+            }
+            take(&numbers, cells);
+            Ok(ControlFlow::Continue(()))
+        })
+    }
+}
+
+impl Rows for Snapshot {
+    fn patients(&self) -> usize {
+        self.patients
+    }
+
+    fn feed(&self, intake: &mut Intake<'_>, kept: Option<&[bool]>) {
+        let layout = intake.layout(&self.names);
+        // Of every column that is wanted its place among those that are read.
+        let is_there = |place: &usize| *place < self.columns.len();
+        let mut places: Vec<usize> = layout.places().filter(is_there).collect();
+        places.sort_unstable();
+        places.dedup();
+        let mut of_column = vec![usize::MAX; self.columns.len()];
+        for (read, place) in places.iter().enumerate() {
+            of_column[*place] = read;
+        }
+        intake.expect(self.patients);
+        let mut before = 0;
+        let read = self.batches(&places, &mut |rows, cells| {
+            let field = |column: usize, row: usize| cells[of_column[column]].field(row);
+            let next = before + rows.len();
+            intake.batch_of(rows, kept.map(|kept| &kept[before..next]), &layout, field);
+            before = next;
+        });
+        if let Err(patients) = read {
+            let found = "data that is damaged";
+            let wanted = "what the site has approved";
+            let problem = CohortProblem::of_source(CALLED, Cause::Source, found, wanted);
+            intake.problem(problem.with_detail(&format!("after patient {patients}")));
+        }
+    }
+}
