@@ -29,7 +29,7 @@ pub(crate) enum Left<'l> {
 }
 
 /// Writes one piece of a file after the other.
-pub(crate) type Pieces<'l> = Box<dyn FnOnce(&mut dyn Write) -> io::Result<()> + 'l>;
+pub(crate) type Pieces<'l> = Box<dyn FnOnce(&mut (dyn Write + Send)) -> io::Result<()> + 'l>;
 
 impl From<File> for Left<'_> {
     fn from(file: File) -> Self {
@@ -40,7 +40,7 @@ impl From<File> for Left<'_> {
 impl<'l> Left<'l> {
     pub(crate) fn in_pieces(
         name: impl Into<String>,
-        write: impl FnOnce(&mut dyn Write) -> io::Result<()> + 'l,
+        write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()> + 'l,
     ) -> Self {
         Self::InPieces(name.into(), Box::new(write))
     }

@@ -272,7 +272,7 @@ pub fn digest(bytes: &[u8]) -> String {
 
 /// SHA-256 of `chunks`, one after the other, hexadecimal.
 #[must_use]
-pub fn digest_of<'c>(chunks: impl IntoIterator<Item = &'c [u8]>) -> String {
+pub fn digest_of(chunks: impl IntoIterator<Item = impl AsRef<[u8]>>) -> String {
     let mut digest = Sha256::new();
     for chunk in chunks {
         digest.update(chunk);

@@ -15,7 +15,7 @@ use similarity::numeric::admm::{Consensus, ConsensusSettings};
 use similarity::numeric::prox::row_norms;
 use similarity::numeric::seed::Seed;
 use similarity::synthetic::{CohortSettings, cohorts};
-use similarity::uses::neighbours::{NeighbourRule, neighbours_within};
+use similarity::uses::neighbours::{Candidates, NeighbourRule};
 
 fn features(cohort: &Cohort) -> Vec<Feature> {
     let kind = |values: &Values| match values {
@@ -143,7 +143,8 @@ fn four_unequal_sites_learn_what_tells_their_patients_apart() {
     let (mut learned, mut euclidean) = (RightCounts::default(), RightCounts::default());
     for (site, x) in sites.iter().zip(&matrices) {
         let right = |projected: Array2<f64>| {
-            let near = neighbours_within(&projected.view(), NeighbourRule::Distance, 7).unwrap();
+            let all = Candidates::new(projected.view());
+            let near = all.nearest_others(NeighbourRule::Distance, 7).unwrap();
             RightCounts::of(&vote(&near, &codes(site)).unwrap(), &codes(site))
         };
         learned.merge(&right(x.dot(&w)));

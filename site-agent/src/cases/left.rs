@@ -1,10 +1,10 @@
 //! What a run left at this site, and the site's patients of today as the run's job reads them.
 
 use super::CasesError;
-use super::record::{Learned, PERSONAL, RECORD, Record, digest};
+use super::record::{Learned, PERSONAL, RECORD, Record};
 use crate::cli;
 use crate::config::{SiteConfig, SourceConfig};
-use crate::source::{self, Patients};
+use crate::source::{self, Patients, digest};
 use protocol::job::Job;
 use protocol::name::RunId;
 use similarity::cohort::{Cohort, Column};

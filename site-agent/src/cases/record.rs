@@ -2,8 +2,7 @@
 //!
 //! It holds no patient's value but, of a run whose sites are centred by themselves, the site's own means.
 
-use crate::books::chain;
-use crate::source::{Patients, SiteCohort};
+use crate::source::SiteCohort;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ndarray::Array2;
@@ -13,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use similarity::cohort::standardise::{
     MatrixRow, Scaling, Standardisation, StandardiseError, Transform,
 };
-use similarity::cohort::{Cohort, Outcome, Values};
 use similarity::compare::proximity::kernel::OutOfBag;
 use similarity::compare::{CompareError, Measure, Weighted};
 use similarity::learn::forest::InBag;
@@ -313,7 +311,7 @@ impl Record {
         Self {
             job: job.text.clone(),
             patients: own.cohort.patients(),
-            cohort: digest(&own.cohort, &own.patients),
+            cohort: own.digest(),
             learned,
         }
     }
@@ -417,36 +415,4 @@ impl LearnedMetric {
         let entries = self.metric.iter().flatten().copied().collect();
         Array2::from_shape_vec((self.metric.len(), width), entries).ok()
     }
-}
-
-/// SHA-256 of the identifiers, columns and outcomes of a cohort, as a run reads them.
-pub(super) fn digest(cohort: &Cohort, patients: &Patients) -> String {
-    let mut parts: Vec<Vec<u8>> = Vec::new();
-    let numbers = |values: &mut dyn Iterator<Item = f64>| -> Vec<u8> {
-        values.flat_map(f64::to_le_bytes).collect()
-    };
-    let codes = |codes: &mut dyn Iterator<Item = u32>| -> Vec<u8> {
-        codes.flat_map(u32::to_le_bytes).collect()
-    };
-    parts.push(
-        (0..patients.len())
-            .flat_map(|row| (patients.name(row) + "\n").into_bytes())
-            .collect(),
-    );
-    for column in cohort.columns() {
-        parts.push(format!("\n{}\n", column.name).into_bytes());
-        parts.push(match &column.values {
-            Values::Numeric(values) => numbers(&mut values.iter().copied()),
-            Values::Categorical { codes: own, .. } => codes(&mut own.iter().copied()),
-        });
-    }
-    match cohort.outcome() {
-        Outcome::Classes { codes: own, .. } => parts.push(codes(&mut own.iter().copied())),
-        Outcome::Numeric(values) => parts.push(numbers(&mut values.iter().copied())),
-        Outcome::Survival { time, event } => {
-            parts.push(numbers(&mut time.iter().copied()));
-            parts.push(codes(&mut event.iter().map(|event| u32::from(*event))));
-        }
-    }
-    chain::digest_of(parts.iter().map(Vec::as_slice))
 }

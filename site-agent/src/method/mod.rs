@@ -208,6 +208,9 @@ impl Computation {
                     false => second_moments,
                 };
                 own.forget();
+                if !own.reads_values() {
+                    self.site.cohort.forget_columns();
+                }
                 self.prepared = Some(prepared);
                 Ok(Answer::Prepared(second_moments))
             }

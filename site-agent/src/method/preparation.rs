@@ -2,12 +2,13 @@
 
 use super::SiteRun;
 use crate::run::stop::Stop;
-use ndarray::{Array2, s};
+use ndarray::{Array2, ArrayView2, s};
 use protocol::failure::Code;
 use protocol::message::{Preparing, SecondMoments, Totals};
 use similarity::cohort::standardise::{Standardisation, StandardiseError};
 use similarity::learn::unpsl::Correlation;
-use similarity::numeric::linear_algebra::{product, symmetric_eigen, transposed_product};
+use similarity::numeric::axes::Axes;
+use similarity::numeric::linear_algebra::transposed_product;
 use similarity::numeric::portable::inner_product;
 use similarity::numeric::precision::Precision;
 use std::sync::{Arc, OnceLock};
@@ -44,8 +45,8 @@ pub(crate) struct Prepared {
     pub(crate) totals: Totals,
     /// The correlation over all sites, where it is pooled.
     pub(crate) pooled: Option<Arc<Correlation>>,
-    /// R, d x d, with R'R = X'X, once it was asked for.
-    root: OnceLock<Option<Array2<f64>>>,
+    /// The patients' axes, once they were asked for; none of numbers that are not finite.
+    axes: OnceLock<Option<Axes>>,
 }
 
 impl Prepared {
@@ -65,7 +66,7 @@ impl Prepared {
             standardisation,
             totals: *totals,
             pooled: None,
-            root: OnceLock::new(),
+            axes: OnceLock::new(),
         })
     }
 
@@ -78,41 +79,35 @@ impl Prepared {
     }
 
     /// The mean over the patients of ||W'x||^2.
-    #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
     pub(super) fn similarity(&self, metric: &Array2<f64>) -> f64 {
-        let (patients, columns) = self.matrix.dim();
-        let metric = metric.slice(s![..columns, ..]);
-        let root = self.root.get_or_init(|| match columns <= patients {
-            true => root_of_products(&self.matrix),
-            false => None,
-        });
-        // Squares all of them, however large the metric is.
-        let rows = root.as_ref().unwrap_or(&self.matrix);
-        let projected = product(&rows.view(), &metric);
-        let sum = inner_product(&projected.view(), &projected.view());
-        sum / patients as f64
+        let metric = metric.slice(s![..self.matrix.ncols(), ..]);
+        let axes = || Axes::of(&self.matrix.view()).ok();
+        let axes = self.axes.get_or_init(axes).as_ref();
+        axes.map_or(f64::INFINITY, |axes| mean_square(axes, &metric))
     }
 }
 
-/// R, d x d, with R'R = X'X; none where X'X has no axes.
-fn root_of_products(matrix: &Array2<f64>) -> Option<Array2<f64>> {
-    let eigen = symmetric_eigen(&transposed_product(&matrix.view(), &matrix.view())).ok()?;
-    let lengths = eigen.values.mapv(|value| value.max(0.0).sqrt());
-    Some((eigen.vectors * lengths).reversed_axes())
+/// The mean over the patients of these axes of ||W'x||^2: squares all of them, however large the metric is.
+fn mean_square(axes: &Axes, metric: &ArrayView2<f64>) -> f64 {
+    let projected = transposed_product(&axes.back.view(), metric);
+    inner_product(&projected.view(), &projected.view())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use similarity::numeric::linear_algebra::product;
 
     #[test]
-    fn a_root_of_the_products_gives_a_metric_the_similarity_that_patients_have() {
+    fn the_axes_give_a_metric_the_similarity_that_patients_have() {
         let of_place = |(row, column): (usize, usize)| ((3 + row * 7 + column * 11) as f64).sin();
-        let matrix = Array2::from_shape_fn((50, 4), of_place);
-        let metric = Array2::from_shape_fn((4, 2), of_place);
-        let squares = |of: Array2<f64>| of.iter().map(|entry| entry * entry).sum::<f64>();
-        let root = root_of_products(&matrix).unwrap();
-        let (found, wanted) = (squares(root.dot(&metric)), squares(matrix.dot(&metric)));
-        assert!((found / wanted - 1.0).abs() < 1e-12, "{found} {wanted}");
+        for (patients, columns) in [(50, 4), (3, 6)] {
+            let matrix = Array2::from_shape_fn((patients, columns), of_place);
+            let metric = Array2::from_shape_fn((columns, 2), of_place);
+            let projected = product(&matrix.view(), &metric.view());
+            let wanted = projected.iter().map(|entry| entry * entry).sum::<f64>() / patients as f64;
+            let found = mean_square(&Axes::of(&matrix.view()).unwrap(), &metric.view());
+            assert!((found / wanted - 1.0).abs() < 1e-12, "{found} {wanted}");
+        }
     }
 }

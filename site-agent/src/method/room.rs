@@ -92,4 +92,7 @@ pub(super) trait Preparing {
 
     /// Lets go of what was made of another preparation.
     fn forget(&mut self);
+
+    /// Whether it reads a patient's own values once they are standardised. Where it does not, they are let go: a site is prepared once.
+    fn reads_values(&self) -> bool;
 }

@@ -372,6 +372,7 @@ impl<'p> Intake<'p> {
                 degenerate: None,
                 enrolled: None,
                 judged: None,
+                digest: None,
             }),
             queries,
             remarks,

@@ -45,6 +45,7 @@ pub use judged::Judged;
 pub use misfit::{JobColumn, Misfit, Structure};
 pub use parquet::snapshot::{self, Snapshot};
 pub use patients::Patients;
+pub(crate) use patients::digest;
 pub use problem::{CohortProblem, CohortProblems, Rows};
 pub use proposal::{
     Answer, Asked, Draft, DraftError, Proposal, TableError, of_declared, of_table, propose,
@@ -81,6 +82,8 @@ pub struct SiteCohort {
     enrolled: Option<Enrolled>,
     /// Pairs of its patients that physicians have judged, where its method wants them.
     judged: Option<JudgedPairs>,
+    /// Its digest, once its columns are let go.
+    digest: Option<String>,
 }
 
 impl SiteCohort {
@@ -89,6 +92,18 @@ impl SiteCohort {
     pub fn with_enrolled(self, enrolled: Enrolled) -> Self {
         let enrolled = Some(enrolled);
         Self { enrolled, ..self }
+    }
+
+    /// A digest of the cohort and its identifiers.
+    pub(crate) fn digest(&self) -> String {
+        let of_all = || digest(&self.cohort, &self.patients);
+        self.digest.clone().unwrap_or_else(of_all)
+    }
+
+    /// Lets go of the columns: the outcome and the identifiers stay.
+    pub(crate) fn forget_columns(&mut self) {
+        self.digest = Some(self.digest());
+        self.cohort.forget_columns();
     }
 
     /// All patients of the job's study, where they were read.

@@ -1,7 +1,11 @@
 //! Who the patients are. Their identifiers never leave this crate's local results.
 
 use super::field::Field;
+use crate::books::chain;
+use ndarray::Array1;
 use rayon::prelude::*;
+use similarity::cohort::{Cohort, Outcome, Values};
+use std::borrow::Cow;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 
@@ -24,10 +28,14 @@ impl Patients {
     /// The identifier of one patient; where the source has none, its place among the patients, from 1.
     #[must_use]
     pub fn name(&self, index: usize) -> String {
-        if self.named {
-            self.id(index)
-        } else {
-            (index + 1).to_string()
+        self.lent_name(index).into_owned()
+    }
+
+    /// The same without a copy, where that can be.
+    pub(crate) fn lent_name(&self, index: usize) -> Cow<'_, str> {
+        match self.named {
+            true => String::from_utf8_lossy(self.bytes(index)),
+            false => (index + 1).to_string().into(),
         }
     }
 
@@ -121,4 +129,31 @@ impl fmt::Debug for Patients {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} patients", self.len())
     }
+}
+
+/// SHA-256 of the identifiers, columns and outcomes of a cohort. One column's bytes are made at a time.
+pub(crate) fn digest(cohort: &Cohort, patients: &Patients) -> String {
+    let numbers = |values: &Array1<f64>| -> Vec<u8> {
+        values.iter().copied().flat_map(f64::to_le_bytes).collect()
+    };
+    let codes = |codes: &mut dyn Iterator<Item = u32>| -> Vec<u8> {
+        codes.flat_map(u32::to_le_bytes).collect()
+    };
+    let names = (0..patients.len()).map(|row| (patients.name(row) + "\n").into_bytes());
+    let columns = cohort.columns().iter().flat_map(|column| {
+        let values = match &column.values {
+            Values::Numeric(values) => numbers(values),
+            Values::Categorical { codes: own, .. } => codes(&mut own.iter().copied()),
+        };
+        [format!("\n{}\n", column.name).into_bytes(), values]
+    });
+    let outcome = match cohort.outcome() {
+        Outcome::Classes { codes: own, .. } => vec![codes(&mut own.iter().copied())],
+        Outcome::Numeric(values) => vec![numbers(values)],
+        Outcome::Survival { time, event } => vec![
+            numbers(time),
+            codes(&mut event.iter().map(|event| u32::from(*event))),
+        ],
+    };
+    chain::digest_of(names.chain(columns).chain(outcome))
 }

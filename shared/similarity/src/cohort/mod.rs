@@ -164,6 +164,11 @@ impl Cohort {
         take_logarithms(&mut self.columns, marked)
     }
 
+    /// Lets go of the columns: the patients and their outcome stay.
+    pub fn forget_columns(&mut self) {
+        self.columns = Vec::new();
+    }
+
     /// Number of patients.
     #[must_use]
     pub fn patients(&self) -> usize {

@@ -427,31 +427,6 @@ pub fn neighbours(
     Candidates::new(candidates.view()).nearest(queries, rule, count)
 }
 
-/// [`Candidates::nearest_others`] of patients that are searched once.
-///
-/// # Errors
-/// [`EvaluateError`].
-pub fn neighbours_within(
-    patients: &ArrayView2<f64>,
-    rule: NeighbourRule,
-    count: usize,
-) -> Result<Vec<Vec<Neighbour>>, EvaluateError> {
-    Candidates::new(patients.view()).nearest_others(rule, count)
-}
-
-/// [`neighbours_within`] of these patients alone, in their order: each among all others.
-///
-/// # Errors
-/// [`EvaluateError`].
-pub fn neighbours_of_rows(
-    patients: &ArrayView2<f64>,
-    rows: &[usize],
-    rule: NeighbourRule,
-    count: usize,
-) -> Result<Vec<Vec<Neighbour>>, EvaluateError> {
-    Candidates::new(patients.view()).nearest_of_rows(rows, rule, count)
-}
-
 fn check(
     candidates: &ArrayView2<f64>,
     queries: &ArrayView2<f64>,

@@ -95,4 +95,8 @@ impl Preparing for Comparer {
     fn forget(&mut self) {
         Self::forget(self);
     }
+
+    fn reads_values(&self) -> bool {
+        true
+    }
 }

@@ -68,4 +68,8 @@ impl Preparing for Regressor {
     fn forget(&mut self) {
         Self::forget(self);
     }
+
+    fn reads_values(&self) -> bool {
+        true
+    }
 }

@@ -71,4 +71,8 @@ impl Preparing for Learner {
     fn forget(&mut self) {
         Self::forget(self);
     }
+
+    fn reads_values(&self) -> bool {
+        false
+    }
 }

@@ -24,6 +24,7 @@ use protocol::message::unpsl::{
 use protocol::message::{Answer, Summary, unpsl as message};
 use protocol::method::unpsl::settings::UnpslSettings;
 use protocol::method::unpsl::supervision::Supervision;
+use rayon::prelude::*;
 use similarity::judge::votes::{VoteScore, pair_shares};
 use similarity::learn::unpsl::selection::{
     Classified, Folds, cross_validated_scores, nested_scores,
@@ -36,7 +37,7 @@ use similarity::numeric::linear_algebra::product;
 use similarity::numeric::precision::Precision;
 use similarity::numeric::seed::Seed;
 use std::cell::OnceCell;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Steps of the local solver in one round at most.
 const ITERATIONS_MAX: usize = 200;
@@ -57,7 +58,7 @@ pub(super) struct Learner {
     /// Where the sites hold their duals. It follows from the rounds that this process has answered, or has answered again.
     dual: SiteDual,
     /// What the site has of patients and pairs, once it was asked for.
-    drawn: OnceCell<Summary>,
+    drawn: OnceLock<Summary>,
     /// Patients in judged pairs at least, and pairs, of which anything is counted.
     judged_min: u64,
 }
@@ -69,7 +70,7 @@ impl Learner {
             dual: SiteDual::new(settings.relaxation),
             settings,
             objectives: Vec::new(),
-            drawn: OnceCell::new(),
+            drawn: OnceLock::new(),
         }
     }
 
@@ -123,6 +124,7 @@ impl Learner {
         prepared: &Prepared,
         asked: &Differentiating,
     ) -> Result<Answer, Stop> {
+        self.make_ready(site, prepared, &asked.parts)?;
         let mut told = Vec::with_capacity(asked.metrics.len());
         let questions = asked
             .metrics
@@ -359,7 +361,7 @@ impl Learner {
             Some(place) => place,
             None => {
                 // The latest goes first, where not all fit: those before it are asked about again first.
-                let most = objectives_max(prepared.matrix.dim(), self.settings.objective.pairs);
+                let most = self.objectives_max(prepared);
                 self.objectives.truncate(most - 1);
                 let objective = self.make_objective(site, prepared, part)?;
                 self.objectives.push((part, objective));
@@ -367,6 +369,35 @@ impl Learner {
             }
         };
         Ok(&self.objectives[place].1)
+    }
+
+    /// Makes what is not made yet of these objectives side by side, where all of them are kept: much of making one waits for one core.
+    fn make_ready(
+        &mut self,
+        site: &SiteRun,
+        prepared: &Prepared,
+        parts: &[Part],
+    ) -> Result<(), Stop> {
+        let mut missing: Vec<Part> = Vec::new();
+        for part in parts {
+            let is_made = self.objectives.iter().any(|(made, _)| made == part);
+            if !is_made && !missing.contains(part) {
+                missing.push(*part);
+            }
+        }
+        if self.objectives.len() + missing.len() > self.objectives_max(prepared) {
+            return Ok(());
+        }
+        let make = |part: &Part| Ok((*part, self.make_objective(site, prepared, *part)?));
+        let made: Vec<Result<_, Stop>> = missing.par_iter().map(make).collect();
+        let made: Result<Vec<_>, Stop> = made.into_iter().collect();
+        self.objectives.extend(made?);
+        Ok(())
+    }
+
+    /// How many objectives are kept.
+    fn objectives_max(&self, prepared: &Prepared) -> usize {
+        objectives_max(prepared.matrix.dim(), self.settings.objective.pairs)
     }
 
     fn make_objective(

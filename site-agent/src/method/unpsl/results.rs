@@ -14,6 +14,7 @@ use similarity::learn::unpsl::{Form, JudgedPairs};
 use similarity::numeric::linear_algebra::product;
 use similarity::uses::neighbours::{Candidates, Neighbour, NeighbourRule};
 use std::cell::OnceCell;
+use std::fmt::{Display, Write as _};
 use std::io::{self, Write};
 use std::iter::{once, once_with};
 use std::path::Path;
@@ -65,7 +66,7 @@ pub struct LocalResults<'r> {
 /// # Errors
 /// [`ResultsError`] names the file.
 pub fn write(results: &LocalResults<'_>, folder: &Path) -> Result<(), ResultsError> {
-    let matrix = |target: &mut dyn Write| write_npy(results.matrix, target);
+    let matrix = |target: &mut (dyn Write + Send)| write_npy(results.matrix, target);
     let outcome = || outcome_csv(results.patients, results.outcome, results.specification);
     let table = |name, table| Left::from(File::table(name, table));
     let files = once(Left::in_pieces("matrix.npy", matrix))
@@ -139,19 +140,36 @@ fn write_neighbours(
     patients: &Patients,
     nearest: &[Vec<Neighbour>],
     rule: NeighbourRule,
-    target: &mut dyn Write,
+    target: &mut (dyn Write + Send),
 ) -> io::Result<()> {
-    for (part, nearest) in nearest.chunks(PATIENTS_AT_ONCE).enumerate() {
-        let pieces = nearest.par_chunks(PATIENTS_OF_A_PIECE).enumerate();
+    let made = |first: usize| -> Vec<io::Result<Vec<u8>>> {
+        let some = &nearest[first..nearest.len().min(first + PATIENTS_AT_ONCE)];
+        let pieces = some.par_chunks(PATIENTS_OF_A_PIECE).enumerate();
         let rows = pieces.map(|(piece, nearest)| {
-            let first = part * PATIENTS_AT_ONCE + piece * PATIENTS_OF_A_PIECE;
-            neighbours_rows(patients, (first, nearest), rule)
+            neighbours_rows(
+                patients,
+                (first + piece * PATIENTS_OF_A_PIECE, nearest),
+                rule,
+            )
         });
-        for rows in rows.collect::<Vec<io::Result<Vec<u8>>>>() {
-            target.write_all(&rows?)?;
-        }
+        rows.collect()
+    };
+    let mut ready = Vec::new();
+    for first in (0..nearest.len()).step_by(PATIENTS_AT_ONCE) {
+        // Those before are written while these are made.
+        let (written, next) = rayon::join(|| write_pieces(ready, target), || made(first));
+        written?;
+        ready = next;
     }
-    Ok(())
+    write_pieces(ready, target)
+}
+
+fn write_pieces(
+    pieces: Vec<io::Result<Vec<u8>>>,
+    target: &mut (dyn Write + Send),
+) -> io::Result<()> {
+    let mut pieces = pieces.into_iter();
+    pieces.try_for_each(|rows| target.write_all(&rows?))
 }
 
 /// The rows of patients from one on.
@@ -161,19 +179,29 @@ fn neighbours_rows(
     rule: NeighbourRule,
 ) -> io::Result<Vec<u8>> {
     let mut rows = CsvRows::none();
+    let (mut rank_text, mut score_text) = (String::new(), String::new());
     for (patient, found) in (first..).zip(nearest) {
-        let own = patients.name(patient);
+        let own = patients.lent_name(patient);
         for (rank, neighbour) in (1..).zip(found) {
             let score = match rule {
                 // A distance of 0 may come out a rounding below it.
                 NeighbourRule::Distance => neighbour.score.max(0.0),
                 NeighbourRule::InnerProduct => neighbour.score,
             };
-            let (rank, other) = (i32::to_string(&rank), patients.name(neighbour.row));
-            rows.row([&own, &rank, &other, &score.to_string()])?;
+            spelt(rank, &mut rank_text);
+            spelt(score, &mut score_text);
+            let other = patients.lent_name(neighbour.row);
+            rows.row([&*own, &rank_text, &*other, &score_text])?;
         }
     }
     rows.into_bytes()
+}
+
+/// A number as text, where another was.
+fn spelt(number: impl Display, text: &mut String) {
+    text.clear();
+    // A text takes what is written.
+    let _ = write!(text, "{number}");
 }
 
 /// In which fold each patient was held out, from 1.

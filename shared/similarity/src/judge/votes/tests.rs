@@ -1,5 +1,5 @@
 use super::*;
-use crate::uses::neighbours::{NeighbourRule, neighbours, neighbours_within};
+use crate::uses::neighbours::{Candidates, NeighbourRule, neighbours};
 use ndarray::Array2;
 use ndarray::array;
 use rand_distr::{Distribution, StandardNormal};
@@ -14,7 +14,7 @@ fn neighbours_are_the_head_of_the_sorted_list() {
     // more than one block of queries and of candidates
     let all = patients(1100);
     for rule in [NeighbourRule::Distance, NeighbourRule::InnerProduct] {
-        let found = neighbours_within(&all.view(), rule, 7).unwrap();
+        let found = Candidates::new(all.view()).nearest_others(rule, 7).unwrap();
         for query in [0, 511, 512, 1099] {
             let score = |other: usize| match rule {
                 NeighbourRule::Distance => {
@@ -99,13 +99,12 @@ fn pairs_are_counted_once_each() {
 fn what_cannot_be_answered_is_refused() {
     let (few, none) = (patients(3), Array2::zeros((0, 3)));
     let rule = NeighbourRule::default();
-    assert_eq!(
-        neighbours_within(&few.view(), rule, 0),
-        Err(EvaluateError::NoNeighbours)
-    );
+    let within = |count| Candidates::new(few.view()).nearest_others(rule, count);
+    assert_eq!(within(0), Err(EvaluateError::NoNeighbours));
     assert!(neighbours(&none.view(), &few.view(), rule, 1).is_err());
-    assert!(neighbours_within(&few.slice(s![..1, ..]), rule, 1).is_err());
+    let alone = Candidates::new(few.slice(s![..1, ..]));
+    assert!(alone.nearest_others(rule, 1).is_err());
     assert!(neighbours(&few.slice(s![.., ..2]), &few.view(), rule, 1).is_err());
     // fewer candidates than asked for: all of them
-    assert_eq!(neighbours_within(&few.view(), rule, 9).unwrap()[0].len(), 2);
+    assert_eq!(within(9).unwrap()[0].len(), 2);
 }

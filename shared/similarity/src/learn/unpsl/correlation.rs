@@ -9,12 +9,10 @@
 
 mod shifted;
 
-use std::ops::Range;
-
 use ndarray::parallel::prelude::*;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut1, Axis, Zip, s};
 
-use super::shared::{SharedPatients, short_stretches};
+use super::shared::SharedPatients;
 use crate::numeric::linear_algebra::{
     add_product, add_transposed_product, product_into, transposed_product,
 };
@@ -136,34 +134,21 @@ impl Correlation {
     /// The same of patients whose matrix others read too. Of many it is summed by stretches, and Z never held.
     pub(super) fn of_patients(patients: &SharedPatients) -> Self {
         let (count, features) = (patients.nrows(), patients.ncols());
-        let stretches = short_stretches(count, features);
-        if stretches.len() <= 1 || features > DENSE_FEATURES_MAX {
+        if patients.are_few() || features > DENSE_FEATURES_MAX {
             return Self::of_matrix(&patients.whole().view());
         }
-        let moments = |places: &Range<usize>| {
-            let own = patients.stretch(places.clone());
-            let squares =
-                own.rows()
-                    .into_iter()
-                    .fold(Array1::<f64>::zeros(features), |mut squares, row| {
-                        squares.zip_mut_with(&row, |sum, entry| *sum += entry * entry);
-                        squares
-                    });
-            (own.sum_axis(Axis(0)), squares)
-        };
-        let parts: Vec<(Array1<f64>, Array1<f64>)> = stretches.par_iter().map(moments).collect();
-        let (mut sums, mut squares) = (Array1::zeros(features), Array1::zeros(features));
-        for (sum, square) in &parts {
-            sums += sum;
-            squares += square;
-        }
-        let means = sums / count as f64;
-        let mut products = Array2::zeros((features, features));
-        for places in stretches {
-            let centred = &patients.stretch(places) - &means;
-            let centred = centred.view();
-            add_transposed_product(&centred, &centred, 1.0, &mut products.view_mut());
-        }
+        let moments = patients.sum(2, |_, own, sums| {
+            let (mut sum, mut squares) = sums.multi_slice_mut((s![.., 0], s![.., 1]));
+            sum += &own.sum_axis(Axis(0));
+            for row in own.rows() {
+                squares.zip_mut_with(&row, |sum, entry| *sum += entry * entry);
+            }
+        });
+        let (means, squares) = (&moments.column(0) / count as f64, moments.column(1));
+        let products = patients.sum(features, |_, own, sum| {
+            let centred = own - &means;
+            add_transposed_product(&centred.view(), &centred.view(), 1.0, sum);
+        });
         let scale = |(before, after): (&f64, &f64)| match after.sqrt() {
             after if after > CONSTANT_NORM_RATIO * before.sqrt() => 1.0 / after,
             _ => 0.0,

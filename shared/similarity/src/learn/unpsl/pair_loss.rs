@@ -176,7 +176,7 @@ impl Arrangement {
                 Layout::Listed(ListedPairs::judged(judged, labels.patients(), row))
             }
             (Pairs::All, Labels::Classes(codes) | Labels::Both { codes, .. }) => {
-                Layout::Classes(ranges(&by_class(codes), codes))
+                Layout::Classes(ranges(order.as_deref().unwrap_or_default(), codes))
             }
         };
         let judged = match labels {
@@ -281,8 +281,7 @@ impl PairLoss {
                 take_from_diagonal(weighted, &sums.derivatives.view(), &projected.view());
                 *weighted *= 2.0;
             }
-            self.patients
-                .transposed_product_into(&weighted.view(), gradient);
+            gradient.assign(&self.patients.transposed_product(&weighted.view()));
         }
         (passed.loss, self.sign() * passed.derivative)
     }

@@ -16,6 +16,11 @@ const STRETCH_BYTES: usize = 1 << 26;
 #[cfg(test)]
 const STRETCH_BYTES: usize = 1 << 11;
 
+/// Patients whose part of a sum one thread makes: a fixed number, so that no bit depends on threads.
+const PART_PATIENTS: usize = 1 << 13;
+/// Numbers of a sum of which every part has its own.
+const SUM_NUMBERS: usize = 1 << 16;
+
 /// X of some patients, n x d.
 #[derive(Clone)]
 pub struct SharedPatients {
@@ -74,6 +79,11 @@ impl SharedPatients {
 
     pub(super) fn ncols(&self) -> usize {
         self.matrix.ncols()
+    }
+
+    /// Whether all of their rows are gathered at once.
+    pub(super) fn are_few(&self) -> bool {
+        short_stretches(self.nrows(), self.ncols()).len() <= 1
     }
 
     /// The row of the matrix that a patient is.
@@ -140,14 +150,6 @@ impl SharedPatients {
         own
     }
 
-    /// The places in stretches that are sums' parts: one, where nothing or little is to be copied.
-    pub(super) fn stretches(&self) -> Vec<Range<usize>> {
-        match &self.rows {
-            None => ranges(self.nrows(), self.nrows()),
-            Some(rows) => short_stretches(rows.len(), self.ncols()),
-        }
-    }
-
     /// X W, row blocks in parallel.
     pub(super) fn product(&self, metric: &ArrayView2<f64>) -> Array2<f64> {
         let mut target = Array2::zeros((self.nrows(), metric.ncols()));
@@ -161,69 +163,66 @@ impl SharedPatients {
         target
     }
 
-    /// target <- X' right, stretch by stretch.
-    pub(super) fn transposed_product_into(
+    /// A sum over the patients, d x k, to which `add` adds what some patients' places and rows make. A small one is made of many
+    /// patients by parts, side by side, and the parts are added in their order; else in turn, of as many rows as are gathered at once.
+    pub(super) fn sum(
         &self,
-        right: &ArrayView2<f64>,
-        target: &mut ArrayViewMut2<f64>,
-    ) {
-        target.fill(0.0);
-        for places in self.stretches() {
-            let keep = keep(&places);
+        columns: usize,
+        add: impl Fn(Range<usize>, &ArrayView2<f64>, &mut ArrayViewMut2<f64>) + Sync,
+    ) -> Array2<f64> {
+        let shape = (self.ncols(), columns);
+        let added = |mut sum: Array2<f64>, places: Range<usize>| {
             let own = self.stretch(places.clone());
-            let right = right.slice(s![places, ..]);
-            add_transposed_product(&own.view(), &right, keep, target);
+            add(places, &own.view(), &mut sum.view_mut());
+            sum
+        };
+        if self.nrows() <= PART_PATIENTS || shape.0 * shape.1 > SUM_NUMBERS {
+            let stretches = short_stretches(self.nrows(), self.ncols()).into_iter();
+            return stretches.fold(Array2::zeros(shape), added);
         }
+        let parts = blocks(self.nrows(), PART_PATIENTS).into_par_iter();
+        let parts = parts.map(|places| added(Array2::zeros(shape), places));
+        let parts: Vec<Array2<f64>> = parts.collect();
+        parts
+            .into_iter()
+            .fold(Array2::zeros(shape), |sum, part| sum + part)
     }
 
     /// X' right.
     pub(super) fn transposed_product(&self, right: &ArrayView2<f64>) -> Array2<f64> {
-        let mut target = Array2::zeros((self.ncols(), right.ncols()));
-        self.transposed_product_into(right, &mut target.view_mut());
-        target
+        self.sum(right.ncols(), |places, own, sum| {
+            add_transposed_product(own, &right.slice(s![places, ..]), 1.0, sum);
+        })
     }
 
     /// X' X.
     pub(super) fn products(&self) -> Array2<f64> {
-        let mut target = Array2::zeros((self.ncols(), self.ncols()));
-        for places in self.stretches() {
-            let keep = keep(&places);
-            let own = self.stretch(places);
-            add_transposed_product(&own.view(), &own.view(), keep, &mut target.view_mut());
-        }
-        target
+        self.sum(self.ncols(), |_, own, sum| {
+            add_transposed_product(own, own, 1.0, sum);
+        })
     }
 
     /// The sum of the patients, each times its weight.
     #[expect(clippy::disallowed_methods, reason = "one site works it out alone")]
     pub(super) fn weighted_sum(&self, weights: &Array1<f64>) -> Array1<f64> {
-        let parts = self.stretches().into_iter().map(|places| {
-            let own = self.stretch(places.clone());
-            weights.slice(s![places]).dot(&own)
+        let sum = self.sum(1, |places, own, sum| {
+            let mut sum = sum.column_mut(0);
+            sum += &weights.slice(s![places]).dot(own);
         });
-        let sum = parts.reduce(|sum, part| sum + part);
-        sum.unwrap_or_else(|| Array1::zeros(self.ncols()))
+        sum.remove_axis(Axis(1))
     }
 }
 
 /// Places of so many patients in stretches of few bytes.
-pub(super) fn short_stretches(patients: usize, columns: usize) -> Vec<Range<usize>> {
-    ranges(
+fn short_stretches(patients: usize, columns: usize) -> Vec<Range<usize>> {
+    blocks(
         patients,
         STRETCH_BYTES / (size_of::<f64>() * columns).max(1),
     )
 }
 
-/// What is kept of a sum before a stretch: nothing before the first.
-fn keep(places: &Range<usize>) -> f64 {
-    match places.start {
-        0 => 0.0,
-        _ => 1.0,
-    }
-}
-
 /// Ranges of a length that cover so many.
-fn ranges(count: usize, length: usize) -> Vec<Range<usize>> {
+pub(super) fn blocks(count: usize, length: usize) -> Vec<Range<usize>> {
     let begins = (0..count).step_by(length.max(1));
     begins
         .map(|begin| begin..(begin + length.max(1)).min(count))
@@ -247,13 +246,19 @@ mod tests {
         off.iter().all(|off| *off < 1e-13 * largest)
     }
 
+    /// Few, which are summed in turn, and many, which are by parts.
     #[test]
     fn patients_of_a_shared_matrix_are_as_good_as_a_copy_of_them() {
-        let (matrix, metric) = (Arc::new(numbers(900, 5)), numbers(5, 2));
-        let places: Vec<usize> = (0..900).filter(|place| place % 5 != 2).collect();
+        as_good_as_a_copy(900);
+        as_good_as_a_copy(3 * PART_PATIENTS);
+    }
+
+    fn as_good_as_a_copy(patients: usize) {
+        let (matrix, metric) = (Arc::new(numbers(patients, 5)), numbers(5, 2));
+        let places: Vec<usize> = (0..patients).filter(|place| place % 5 != 2).collect();
         let all = SharedPatients::all(Arc::clone(&matrix));
         let (some, copy) = (all.some(&places), matrix.select(Axis(0), &places));
-        assert!(some.stretches().len() > 1 && all.stretches().len() == 1);
+        assert!(!some.are_few());
         assert_eq!(some.whole().view(), copy);
         assert!(some.numbers().eq(copy.iter()));
         assert_eq!(some.columns(&[3, 0]), copy.select(Axis(1), &[3, 0]));
@@ -279,18 +284,20 @@ mod tests {
 
     #[test]
     fn correlations_summed_by_stretches_are_those_of_the_whole_matrix() {
-        let mut matrix = numbers(900, 5);
-        matrix.column_mut(3).fill(0.7);
-        let whole = Correlation::of_matrix(&matrix.view());
-        let shared = SharedPatients::all(Arc::new(matrix));
-        let by_stretches = Correlation::of_patients(&shared);
-        let squared = |correlation: &Correlation| {
-            let mut squared = Array2::zeros((5, 5));
-            correlation.add_to(1.0, None, &mut squared);
-            squared
-        };
-        assert!(is_near(&squared(&by_stretches), &squared(&whole)));
-        assert_eq!(by_stretches.diagonal()[3], 0.0);
+        for patients in [900, 3 * PART_PATIENTS] {
+            let mut matrix = numbers(patients, 5);
+            matrix.column_mut(3).fill(0.7);
+            let whole = Correlation::of_matrix(&matrix.view());
+            let shared = SharedPatients::all(Arc::new(matrix));
+            let by_stretches = Correlation::of_patients(&shared);
+            let squared = |correlation: &Correlation| {
+                let mut squared = Array2::zeros((5, 5));
+                correlation.add_to(1.0, None, &mut squared);
+                squared
+            };
+            assert!(is_near(&squared(&by_stretches), &squared(&whole)));
+            assert_eq!(by_stretches.diagonal()[3], 0.0);
+        }
     }
 
     #[test]

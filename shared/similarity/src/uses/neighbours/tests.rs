@@ -78,7 +78,8 @@ fn neighbours_of_all_parts_and_of_other_parts_come_from_one_walk() {
         let counts = |part: usize| 3 + part;
         let both = neighbours_apart(&stored.view(), &rows, &parts, rule, (6, &counts));
         let both = both.unwrap();
-        let all = neighbours_of_rows(&stored.view(), &rows, rule, 6).unwrap();
+        let all = Candidates::new(stored.view());
+        let all = all.nearest_of_rows(&rows, rule, 6).unwrap();
         assert_eq!(both.of_all, all, "{rule:?}");
         for (row, found) in rows.iter().zip(&both.of_others).step_by(40) {
             let others: Vec<usize> = (0..1_400).filter(|at| parts[*at] != parts[*row]).collect();
@@ -114,7 +115,7 @@ fn of_equal_scores_the_first_rows_are_kept_in_strips_and_in_blocks() {
             assert_eq!(found[query], wanted, "{rule:?}, patient {query}");
         }
         let rows = [2_999, 0, 1_536];
-        let some = neighbours_of_rows(&stored.view(), &rows, rule, 6).unwrap();
+        let some = candidates.nearest_of_rows(&rows, rule, 6).unwrap();
         for (row, near) in rows.iter().zip(some) {
             assert_eq!(near, found[*row], "{rule:?}, patient {row}");
         }

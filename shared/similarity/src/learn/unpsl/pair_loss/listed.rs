@@ -12,6 +12,7 @@ use rand::seq::index;
 
 use super::{Pass, Passed, RowSums, Sums, curvature};
 use crate::learn::unpsl::labels::{JudgedPairs, Labels, PairCounts};
+use crate::learn::unpsl::shared::blocks;
 use crate::learn::unpsl::sweep::{
     Tallies, add_rows, curvature_sum, inner_products, sweep_labelled,
 };
@@ -74,13 +75,15 @@ impl ListedPairs {
     pub(super) fn new(labels: &Labels, partners: usize, seed: Seed) -> Self {
         let patients = labels.patients();
         let (offsets, others) = sorted(patients, &draw(labels, partners, seed));
-        let blocks = blocks_of(patients).into_par_iter().map(|block| {
-            let each = block.flat_map(|one| {
-                let own = others[offsets[one]..offsets[one + 1]].iter();
-                own.map(move |other| labels.of_pair(one, *other as usize) > 0)
+        let blocks = blocks(patients, BLOCK_PATIENTS)
+            .into_par_iter()
+            .map(|block| {
+                let each = block.flat_map(|one| {
+                    let own = others[offsets[one]..offsets[one + 1]].iter();
+                    own.map(move |other| labels.of_pair(one, *other as usize) > 0)
+                });
+                each.collect::<Vec<bool>>()
             });
-            each.collect::<Vec<bool>>()
-        });
         let kinds = Alike::of(
             others.len(),
             blocks.collect::<Vec<_>>().into_iter().flatten(),
@@ -143,7 +146,7 @@ impl ListedPairs {
 
     /// Blocks of patients.
     fn blocks(&self) -> Vec<std::ops::Range<usize>> {
-        blocks_of(self.offsets.len() - 1)
+        blocks(self.offsets.len() - 1, BLOCK_PATIENTS)
     }
 
     /// What `fill` makes of every block of patients, whose pairs' numbers are its slice.
@@ -307,14 +310,6 @@ pub(in crate::learn::unpsl) fn count_drawn(
     ListedPairs::new(labels, partners, seed).count()
 }
 
-/// Blocks of so many patients.
-fn blocks_of(patients: usize) -> Vec<std::ops::Range<usize>> {
-    let blocks = (0..patients).step_by(BLOCK_PATIENTS);
-    blocks
-        .map(|begin| begin..(begin + BLOCK_PATIENTS).min(patients))
-        .collect()
-}
-
 /// The labelled partners of each patient, up to `wanted`, one patient's after the other's.
 struct Drawn {
     /// Of patient i they are `partners[offsets[i]..offsets[i + 1]]`.
@@ -383,7 +378,7 @@ fn sorted(patients: usize, drawn: &Drawn) -> (Vec<usize>, Vec<u32>) {
         *place += 1;
     }
     let (mut rest, mut parts) = (others.as_mut_slice(), Vec::new());
-    for block in blocks_of(patients) {
+    for block in blocks(patients, BLOCK_PATIENTS) {
         let (own, behind) = rest.split_at_mut(offsets[block.end] - offsets[block.start]);
         parts.push((block, own));
         rest = behind;
