@@ -41,7 +41,7 @@ use tracing::level_filters::LevelFilter;
 use wire::{CredentialFiles, Dial};
 
 fn main() -> ExitCode {
-    kernels::suit_the_processor();
+    kernels::suit_the_machine();
     let Cli { command, speech } = Cli::parse();
     speech.begin(LevelFilter::INFO);
     report::speak(speech.quiet, speech.log_format == LogFormat::Json);

@@ -193,13 +193,22 @@ impl Computation {
             }
             Request::Moments => self.moments(),
             Request::Spread(preparing) => {
+                site.has_columns()?;
                 let own = self.own.preparing().ok_or_else(Stop::other_method)?;
                 let precision = own.precision();
                 Ok(Answer::Spread(spread(site, preparing, precision)?))
             }
             Request::Prepare(preparing) => {
                 let own = self.own.preparing().ok_or_else(Stop::other_method)?;
-                let prepared = Prepared::new(site, preparing)?;
+                let is_again = |prepared: &Prepared| prepared.is_by(preparing);
+                // Asked again, it says the same; the columns may be gone by then.
+                let prepared = match self.prepared.take().filter(is_again) {
+                    Some(prepared) => prepared,
+                    None => {
+                        site.has_columns()?;
+                        Prepared::new(site, preparing)?
+                    }
+                };
                 let of_own = || SecondMoments::of_matrix(&prepared.matrix.view());
                 let second_moments = own.multiplies().then(of_own);
                 let is_coarse = preparing.within.is_some() && own.precision() == Precision::Rounded;
@@ -209,7 +218,7 @@ impl Computation {
                 };
                 own.forget();
                 if !own.reads_values() {
-                    self.site.cohort.forget_columns();
+                    self.site.cohort.let_columns_go();
                 }
                 self.prepared = Some(prepared);
                 Ok(Answer::Prepared(second_moments))
@@ -246,6 +255,7 @@ impl Computation {
     }
 
     fn moments(&mut self) -> Result<Answer, Stop> {
+        self.site.has_columns()?;
         let columns = ColumnMoments::of_cohort(&self.site.cohort.cohort);
         let columns = columns.map_err(|error| Stop::numeric(Code::Numbers, error))?;
         let own = self.own.preparing().ok_or_else(Stop::other_method)?;
@@ -332,6 +342,14 @@ impl Computation {
 }
 
 impl SiteRun {
+    /// What comes before the preparation reads the columns.
+    fn has_columns(&self) -> Result<(), Stop> {
+        match self.cohort.is_without_columns() {
+            true => Err(Stop::late()),
+            false => Ok(()),
+        }
+    }
+
     /// The class of each patient.
     pub(crate) fn classes_of(&self) -> Result<&Array1<u32>, Stop> {
         match self.cohort.cohort.outcome() {

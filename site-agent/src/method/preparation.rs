@@ -43,6 +43,8 @@ pub(crate) struct Prepared {
     pub(crate) matrix: Arc<Array2<f64>>,
     pub(crate) standardisation: Standardisation,
     pub(crate) totals: Totals,
+    /// What the site was prepared by.
+    by: Arc<Preparing>,
     /// The correlation over all sites, where it is pooled.
     pub(crate) pooled: Option<Arc<Correlation>>,
     /// The patients' axes, once they were asked for; none of numbers that are not finite.
@@ -51,8 +53,8 @@ pub(crate) struct Prepared {
 
 impl Prepared {
     /// Standardises with the pooled moments.
-    pub(super) fn new(site: &SiteRun, preparing: &Preparing) -> Result<Self, Stop> {
-        let Preparing { within, totals, .. } = preparing;
+    pub(super) fn new(site: &SiteRun, preparing: &Arc<Preparing>) -> Result<Self, Stop> {
+        let Preparing { within, totals, .. } = &**preparing;
         let mut standardisation = pooled(site, preparing)?;
         if let Some(shares) = within {
             standardisation = standardisation
@@ -65,9 +67,15 @@ impl Prepared {
             matrix: Arc::new(matrix),
             standardisation,
             totals: *totals,
+            by: Arc::clone(preparing),
             pooled: None,
             axes: OnceLock::new(),
         })
+    }
+
+    /// Whether the site was prepared by the same.
+    pub(super) fn is_by(&self, preparing: &Preparing) -> bool {
+        *self.by == *preparing
     }
 
     /// Takes the sum of all sites' second moments.

@@ -80,6 +80,13 @@ impl Stop {
         Self::failed(Code::State, EARLY)
     }
 
+    /// A request came after what it comes before.
+    pub(crate) fn late() -> Self {
+        let text =
+            "the coordinator asked for what comes before the site's preparation, which is made";
+        Self::failed(Code::State, text)
+    }
+
     /// A request of another method than the job's.
     pub(crate) fn other_method() -> Self {
         let text = "the coordinator asked for what the job's method does not do";

@@ -101,9 +101,14 @@ impl SiteCohort {
     }
 
     /// Lets go of the columns: the outcome and the identifiers stay.
-    pub(crate) fn forget_columns(&mut self) {
+    pub(crate) fn let_columns_go(&mut self) {
         self.digest = Some(self.digest());
         self.cohort.forget_columns();
+    }
+
+    /// Whether they are gone.
+    pub(crate) fn is_without_columns(&self) -> bool {
+        self.digest.is_some()
     }
 
     /// All patients of the job's study, where they were read.

@@ -19,6 +19,7 @@ use protocol::message::{Answer, Begin, Request};
 use protocol::name::SiteName;
 use protocol::progress::Ending;
 use site::{Bare, FEATURES, PATIENTS, finish, gradient, look, table, unpsl};
+use site_agent::run::stop::Stop;
 use site_agent::run::worker::Worker;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,6 +38,32 @@ fn hospitals(rules: &str) -> (Home, BTreeMap<SiteName, Worker>) {
         workers.insert(SiteName::new(site).unwrap(), worker(&config, &home, NOW));
     }
     (home, workers)
+}
+
+/// A site says the same when it is prepared again, and nothing of another preparation: by then it has let its columns go.
+#[test]
+fn a_site_is_prepared_once() {
+    let mut site = Bare::open(&table(PATIENTS, 1), &unpsl(""), 7);
+    let mut told = site.prepared();
+    let first = site.prepared_by(&told).unwrap();
+    let Answer::Prepared(Some(_)) = &first else {
+        panic!("no second moments");
+    };
+    assert!(site.prepared_by(&told).unwrap() == first, "another answer");
+    let metric = Array2::from_elem((FEATURES, 1), 0.1);
+    let before = site.ask(look(&metric));
+    assert!(site.prepared_by(&told).unwrap() == first, "another answer");
+    assert!(site.ask(look(&metric)) == before, "other derivatives");
+    told.summary.patients += 1;
+    for stop in [
+        site.prepared_by(&told).err(),
+        site.answered(&Request::Moments).err(),
+    ] {
+        let Some(Stop::Failed(failure)) = stop else {
+            panic!("{stop:?}");
+        };
+        assert_eq!(failure.code, Code::State);
+    }
 }
 
 /// A coordinator chooses W so that its loss is a step at w'x = 0, turns w, and reads patients from the jumps of the gradient, of three

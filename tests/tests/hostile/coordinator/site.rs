@@ -13,6 +13,7 @@ use rand_chacha::ChaCha8Rng;
 use similarity::numeric::seed::Seed;
 use site_agent::config::SourceConfig;
 use site_agent::method::Computation;
+use site_agent::run::stop::Stop;
 use site_agent::source::read_cohort;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -116,6 +117,16 @@ impl Bare {
         };
         self.ask(preparation(&told));
         told
+    }
+
+    /// Prepares with these moments, and gives the answer or why there is none.
+    pub(crate) fn prepared_by(&mut self, told: &Told) -> Result<Answer, Stop> {
+        self.answered(&preparation(told))
+    }
+
+    /// An answer, or why there is none.
+    pub(crate) fn answered(&mut self, request: &Request) -> Result<Answer, Stop> {
+        self.computation.answer(request)
     }
 
     /// The standardised patients, as the site keeps them for itself once a run is finished.
