@@ -342,7 +342,8 @@ fn sums_of_pairs_within_hospitals_read_how_many_patients_of_each_have_which_leve
         let needed = job(threshold).facts("researcher").permissions;
         assert!(needed.contains(&Permission::PairSums));
     }
-    for (precision, least) in [(Precision::Exact, 36), (Precision::Rounded, 29)] {
+    // By rounded sums two of the three sets of hospitals are read; of the third, processors differ in how many.
+    for (precision, least) in [(Precision::Exact, 36), (Precision::Rounded, 20)] {
         let [read, guessed] = HOSPITALS
             .each_ref()
             .map(|hospitals| attacked(hospitals, precision))

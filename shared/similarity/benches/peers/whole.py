@@ -140,8 +140,9 @@ def run(programs, name, sites, features, pairs):
         for site, (x, y) in sites.items():
             with open(folder / f"{site}.csv", "w", newline="") as file:
                 table = csv.writer(file)
-                table.writerow([f"x{k}" for k in range(features)] + ["class"])
-                table.writerows([*map(repr, map(float, row)), ["negative", "positive"][label]] for row, label in zip(x, y))
+                table.writerow(["patient", *[f"x{k}" for k in range(features)], "class"])
+                table.writerows([f"{site}{at}", *map(repr, map(float, row)), ["negative", "positive"][label]]
+                                for at, (row, label) in enumerate(zip(x, y)))
         job = [f'name = "{name}"', 'method = "unpsl"', f"sites = {json.dumps(list(sites))}", "[outcome]",
                'column = "class"', 'kind = "binary"', 'positive = ["positive"]', 'negative = ["negative"]', "[unpsl]", "rank = 8",
                'neighbours = 15', *([f"pairs = {pairs}"] if pairs else [])]
@@ -149,7 +150,7 @@ def run(programs, name, sites, features, pairs):
         (folder / "job.toml").write_text("\n".join(job))
         (folder / "policy.toml").write_text(POLICY)
         began = time.perf_counter()
-        subprocess.run([programs / "kindred-coordinator", "simulate", folder / "job.toml", "--data", folder, "--policy",
+        subprocess.run([programs / "kindred-coordinator", "simulate", folder / "job.toml", "--data", folder, "--id", "patient", "--policy",
                         folder / "policy.toml", "--out", folder / "out"], check=True, capture_output=True)
         seconds = time.perf_counter() - began
         result = json.loads((folder / "out/result.json").read_text())

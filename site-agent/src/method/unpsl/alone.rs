@@ -1,6 +1,7 @@
 //! UnPSL by Algorithm 1 of the paper on one cohort, without a federation.
 
-use super::{fault, labels, no_folds, objective, without};
+use super::objectives::{labels, objective, without};
+use super::{fault, no_folds};
 use crate::method::SiteRun;
 use crate::method::preparation::Prepared;
 use crate::run::stop::Stop;

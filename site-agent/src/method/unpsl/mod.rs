@@ -4,6 +4,7 @@ mod alone;
 mod at_site;
 pub mod evaluation;
 pub(crate) mod explain;
+mod objectives;
 pub mod results;
 
 pub use alone::BestStart;
@@ -15,6 +16,7 @@ use super::preparation::Prepared;
 use crate::cases::record::{Chosen, Learned, LearnedMetric, Record};
 use crate::run::stop::Stop;
 use ndarray::{Axis, s};
+use objectives::labels;
 use privacy::{HeldOutVotes, JUDGED_PATIENTS_MIN, Rules};
 use protocol::assessment::{Assessment, EvaluationCounts};
 use protocol::failure::Code;
@@ -23,36 +25,24 @@ use protocol::message::unpsl::{
 };
 use protocol::message::{Answer, Summary, unpsl as message};
 use protocol::method::unpsl::settings::UnpslSettings;
-use protocol::method::unpsl::supervision::Supervision;
-use rayon::prelude::*;
 use similarity::judge::votes::{VoteScore, pair_shares};
 use similarity::learn::unpsl::selection::{
     Classified, Folds, cross_validated_scores, nested_scores,
 };
-use similarity::learn::unpsl::{
-    CorrelationScope, Labels, Pairs, Settings, SharedPatients, SiteObjective, summarise,
-};
+use similarity::learn::unpsl::{CorrelationScope, Labels, SiteObjective, summarise};
 use similarity::numeric::admm::SiteDual;
 use similarity::numeric::linear_algebra::product;
 use similarity::numeric::precision::Precision;
-use similarity::numeric::seed::Seed;
 use std::cell::OnceCell;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 /// Steps of the local solver in one round at most.
 const ITERATIONS_MAX: usize = 200;
 
-/// Bytes of the objectives that are kept at most, but for one: those of all and of five folds of a million patients with 20 partners.
-const OBJECTIVES_BYTES_MAX: usize = 5 << 27;
-/// Bytes of a drawn pair: the other patient, and a bit.
-const PAIR_BYTES: f64 = 4.125;
-/// Bytes of a patient who draws pairs: where they begin, and the row of the matrix.
-const PATIENT_BYTES: usize = 12;
-
 /// UnPSL at one site.
 pub(super) struct Learner {
     settings: UnpslSettings,
-    /// Those of the parts that were asked about since the last preparation, as many as [`OBJECTIVES_BYTES_MAX`] holds: every round asks
+    /// Those of the parts that were asked about since the last preparation, as many as are kept: every round asks
     /// about all folds.
     objectives: Vec<(Part, SiteObjective)>,
     /// Where the sites hold their duals. It follows from the rounds that this process has answered, or has answered again.
@@ -349,79 +339,6 @@ impl Learner {
         Ok(evaluation::held_out_pairs(&shares))
     }
 
-    /// The site's part of the objective.
-    fn objective(
-        &mut self,
-        site: &SiteRun,
-        prepared: &Prepared,
-        part: Part,
-    ) -> Result<&SiteObjective, Stop> {
-        let place = self.objectives.iter().position(|(made, _)| *made == part);
-        let place = match place {
-            Some(place) => place,
-            None => {
-                // The latest goes first, where not all fit: those before it are asked about again first.
-                let most = self.objectives_max(prepared);
-                self.objectives.truncate(most - 1);
-                let objective = self.make_objective(site, prepared, part)?;
-                self.objectives.push((part, objective));
-                self.objectives.len() - 1
-            }
-        };
-        Ok(&self.objectives[place].1)
-    }
-
-    /// Makes what is not made yet of these objectives side by side, where all of them are kept: much of making one waits for one core.
-    fn make_ready(
-        &mut self,
-        site: &SiteRun,
-        prepared: &Prepared,
-        parts: &[Part],
-    ) -> Result<(), Stop> {
-        let mut missing: Vec<Part> = Vec::new();
-        for part in parts {
-            let is_made = self.objectives.iter().any(|(made, _)| made == part);
-            if !is_made && !missing.contains(part) {
-                missing.push(*part);
-            }
-        }
-        if self.objectives.len() + missing.len() > self.objectives_max(prepared) {
-            return Ok(());
-        }
-        let make = |part: &Part| Ok((*part, self.make_objective(site, prepared, *part)?));
-        let made: Vec<Result<_, Stop>> = missing.par_iter().map(make).collect();
-        let made: Result<Vec<_>, Stop> = made.into_iter().collect();
-        self.objectives.extend(made?);
-        Ok(())
-    }
-
-    /// How many objectives are kept.
-    fn objectives_max(&self, prepared: &Prepared) -> usize {
-        objectives_max(prepared.matrix.dim(), self.settings.objective.pairs)
-    }
-
-    fn make_objective(
-        &self,
-        site: &SiteRun,
-        prepared: &Prepared,
-        part: Part,
-    ) -> Result<SiteObjective, Stop> {
-        let mut settings = self.settings.objective;
-        // A rank to choose from may be larger; what is asked has the rank that it has.
-        settings.rank = settings.rank.min(prepared.matrix.ncols());
-        settings.form = part.form;
-        let labels = labels(site, self.settings.supervision)?;
-        let seeds = (site.seed, Some(site.folds));
-        match part.left_out().as_slice() {
-            [] => objective(prepared, &labels, &settings, seeds),
-            left_out => {
-                let folds = self.folds(site)?;
-                let whole = (&labels, &self.drawn(site, &labels));
-                without(seeds, prepared, &settings, whole, (&folds, left_out))
-            }
-        }
-    }
-
     /// The folds of the job's cross-validation.
     pub(super) fn folds(&self, site: &SiteRun) -> Result<Folds, Stop> {
         self.settings
@@ -439,76 +356,9 @@ impl Learner {
     }
 }
 
-/// How many objectives of so many patients with so many columns are kept. Those of drawn pairs have no matrix of their own.
-fn objectives_max((patients, columns): (usize, usize), pairs: Pairs) -> usize {
-    #[allow(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss
-    )]
-    let of_patient = match pairs {
-        Pairs::All => columns * size_of::<f64>(),
-        Pairs::PerPatient(partners) => (partners as f64 * PAIR_BYTES) as usize + PATIENT_BYTES,
-    };
-    let bytes = patients.saturating_mul(of_patient);
-    (OBJECTIVES_BYTES_MAX / bytes.max(1)).max(1)
-}
-
 fn no_folds() -> Stop {
     let text = "the coordinator asked for folds that the job does not have";
     Stop::failed(Code::Protocol, text)
-}
-
-/// Of pairs, and of what hides the site's own numbers in a sum: none where no other site adds to it.
-type Seeds = (Seed, Option<Seed>);
-
-/// The objective among the patients of all folds but one, or two.
-fn without(
-    seeds: Seeds,
-    prepared: &Prepared,
-    settings: &Settings,
-    (labels, whole): (&Labels, &Summary),
-    (folds, left_out): (&Folds, &[u32]),
-) -> Result<SiteObjective, Stop> {
-    let is_fold = |fold: &u32| (*fold as usize) < folds.count();
-    if !left_out.iter().all(is_fold) {
-        let text = format!("found folds {left_out:?}, wanted some of {}", folds.count());
-        return Err(Stop::failed(Code::Protocol, text));
-    }
-    let rows = folds.without(left_out);
-    let training = labels.among(&rows);
-    let patients = SharedPatients::all(Arc::clone(&prepared.matrix)).some(&rows);
-    let totals = (&prepared.totals, whole);
-    let pooled = prepared.pooled.clone();
-    SiteObjective::of_part(patients, &training, settings, totals, seeds, pooled).map_err(fault)
-}
-
-fn labels(site: &SiteRun, supervision: Supervision) -> Result<Labels, Stop> {
-    let codes = site.classes_of()?.clone();
-    let judged = || {
-        let judged = site.cohort.judged().cloned();
-        judged.ok_or_else(|| Stop::failed(Code::Cohort, "the judged pairs were not read"))
-    };
-    Ok(match supervision {
-        Supervision::Outcome => Labels::Classes(codes),
-        Supervision::Physician => Labels::Judged(judged()?),
-        Supervision::Both { times } => Labels::Both {
-            codes,
-            judged: judged()?,
-            times,
-        },
-    })
-}
-
-fn objective(
-    prepared: &Prepared,
-    labels: &Labels,
-    settings: &Settings,
-    seeds: Seeds,
-) -> Result<SiteObjective, Stop> {
-    let patients = SharedPatients::all(Arc::clone(&prepared.matrix));
-    let (totals, pooled) = (&prepared.totals, prepared.pooled.clone());
-    SiteObjective::of(patients, labels, settings, totals, seeds, pooled).map_err(fault)
 }
 
 fn fault(error: impl std::error::Error) -> Stop {
