@@ -76,7 +76,7 @@ fn stored(folder: &Path, table: &FrozenTable) -> Snapshot {
     let path = folder.join("snapshot.parquet");
     let mut file = fs::File::create(&path).unwrap();
     let digest = snapshot::write(table, &mut file).unwrap();
-    let stored = Snapshot::open(fs::File::open(&path).unwrap());
+    let stored = Snapshot::open(&path);
     let stored = stored.unwrap().unwrap();
     assert_eq!(stored.digest(), digest);
     assert!(stored.table().unwrap() == *table);
@@ -291,7 +291,7 @@ fn a_changed_byte_of_a_snapshot_is_damage() {
     let file = folder.path().join("changed.parquet");
     let opened = |bytes: &[u8]| {
         fs::write(&file, bytes).unwrap();
-        Snapshot::open(fs::File::open(&file).unwrap()).unwrap()
+        Snapshot::open(&file).unwrap()
     };
     for place in 0..bytes.len() {
         let mut changed = bytes.clone();

@@ -115,6 +115,8 @@ fn enrolled(
     for place in known.iter().flat_map(|(places, _)| places) {
         has_outcome[*place] = true;
     }
+    let everyone = has_outcome.iter().all(|has_one| *has_one);
+    let kept = (!everyone).then_some(&*has_outcome);
     // The place of each patient among those kept.
     let places: Vec<usize> = (has_outcome.iter())
         .scan(0, |next, has_one| {
@@ -128,18 +130,18 @@ fn enrolled(
         outcome,
     };
     Ok(Enrolled {
-        columns: features(all, by, study, &has_outcome)?,
+        columns: features(all, by, study, kept)?,
         outcomes: known.into_iter().map(of_known).collect(),
         lots: None,
     })
 }
 
-/// The features of the marked patients.
+/// The features of the `kept` patients; of all where nothing says which.
 fn features(
     all: &impl Rows,
     by: (&SourceConfig, Terms),
     study: &Study,
-    kept: &[bool],
+    kept: Option<&[bool]>,
 ) -> Result<Vec<Column>, CohortProblems> {
     let Some(outcome) = study.outcomes.first() else {
         return Ok(Vec::new());
@@ -148,7 +150,7 @@ fn features(
     let intake = intake(by, outcome, &study.features, &mut unheard);
     // Whoever has no value stays in: the card says how many they are.
     let mut intake = intake.of_queries();
-    all.feed(&mut intake, Some(kept));
+    all.feed(&mut intake, kept);
     let queries = intake.finish().into_queries()?;
     Ok(queries.columns)
 }

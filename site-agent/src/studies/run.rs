@@ -13,7 +13,6 @@ use protocol::job::Job;
 use protocol::study::CertificateFingerprint;
 use protocol::time::Timestamp;
 use sha2::{Digest, Sha256};
-use std::fs::File;
 use std::path::Path;
 
 /// The frozen patients of a study, and how their columns read.
@@ -184,7 +183,7 @@ impl Approved {
             std::fs::read(&path).map_err(|error| file_error(&path, "read", error))
         };
         let path = self.folder.join(SNAPSHOT);
-        let snapshot = File::open(&path).and_then(Snapshot::open);
+        let snapshot = Snapshot::open(&path);
         let snapshot = snapshot.map_err(|error| file_error(&path, "read", error))?;
         let snapshot = snapshot.ok_or_else(|| self.broken())?;
         let configuration = read(CONFIGURATION)?;

@@ -207,7 +207,7 @@ fn the_studies_of_an_earlier_release_mean_the_same_at_a_hospital_and_at_the_coor
 fn the_frozen_patients_and_the_backup_of_an_earlier_release_mean_the_same() {
     let home = unpacked();
     let path = home.join("sites/north/studies/demo/snapshot.parquet");
-    let stored = Snapshot::open(fs::File::open(path).unwrap());
+    let stored = Snapshot::open(&path);
     let table = stored.unwrap().unwrap().table().unwrap();
     assert_eq!(table.patients(), 130);
     let mut rows = Vec::new();

@@ -16,6 +16,8 @@ use std::sync::Arc;
 
 /// Bytes of the objectives that are kept at most, but for one: those of all and of five folds of a million patients with 20 partners.
 const OBJECTIVES_BYTES_MAX: usize = 5 << 27;
+/// Objectives that are made side by side: each takes several times its memory while it is made.
+const MADE_AT_ONCE: usize = 2;
 /// Bytes of a drawn pair: the other patient, and a bit.
 const PAIR_BYTES: f64 = 4.125;
 /// Bytes of a patient who draws pairs: where they begin, and the row of the matrix.
@@ -44,7 +46,7 @@ impl Learner {
         Ok(&self.objectives[place].1)
     }
 
-    /// Makes what is not made yet of these objectives side by side, where all of them are kept: much of making one waits for one core.
+    /// Makes what is not made yet of these objectives, some side by side, where all of them are kept: much of making one waits for one core.
     pub(super) fn make_ready(
         &mut self,
         site: &SiteRun,
@@ -61,10 +63,12 @@ impl Learner {
         if self.objectives.len() + missing.len() > self.objectives_max(prepared) {
             return Ok(());
         }
-        let make = |part: &Part| Ok((*part, self.make_objective(site, prepared, *part)?));
-        let made: Vec<Result<_, Stop>> = missing.par_iter().map(make).collect();
-        let made: Result<Vec<_>, Stop> = made.into_iter().collect();
-        self.objectives.extend(made?);
+        for some in missing.chunks(MADE_AT_ONCE) {
+            let make = |part: &Part| Ok((*part, self.make_objective(site, prepared, *part)?));
+            let made: Vec<Result<_, Stop>> = some.par_iter().map(make).collect();
+            let made: Result<Vec<_>, Stop> = made.into_iter().collect();
+            self.objectives.extend(made?);
+        }
         Ok(())
     }
 

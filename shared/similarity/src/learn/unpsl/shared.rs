@@ -18,6 +18,8 @@ const STRETCH_BYTES: usize = 1 << 11;
 
 /// Patients whose part of a sum one thread makes: a fixed number, so that no bit depends on threads.
 const PART_PATIENTS: usize = 1 << 13;
+/// Parts that are made before they are added.
+const PARTS_AT_ONCE: usize = 1 << 6;
 /// Numbers of a sum of which every part has its own.
 const SUM_NUMBERS: usize = 1 << 16;
 
@@ -180,12 +182,14 @@ impl SharedPatients {
             let stretches = short_stretches(self.nrows(), self.ncols()).into_iter();
             return stretches.fold(Array2::zeros(shape), added);
         }
-        let parts = blocks(self.nrows(), PART_PATIENTS).into_par_iter();
-        let parts = parts.map(|places| added(Array2::zeros(shape), places));
-        let parts: Vec<Array2<f64>> = parts.collect();
-        parts
-            .into_iter()
-            .fold(Array2::zeros(shape), |sum, part| sum + part)
+        let mut sum = Array2::zeros(shape);
+        for some in blocks(self.nrows(), PART_PATIENTS).chunks(PARTS_AT_ONCE) {
+            let parts = some.par_iter();
+            let parts = parts.map(|places| added(Array2::zeros(shape), places.clone()));
+            let parts: Vec<Array2<f64>> = parts.collect();
+            parts.iter().for_each(|part| sum += part);
+        }
+        sum
     }
 
     /// X' right.

@@ -18,14 +18,15 @@ use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
+use std::path::Path;
 
 /// Bytes that are digested at once.
 const DIGESTED_AT_ONCE: usize = 1 << 20;
-/// What problems of the file call it.
-const CALLED: &str = "the frozen patients";
 
 /// Frozen patients on the disk.
 pub struct Snapshot {
+    /// What problems call the file.
+    called: String,
     digest: SnapshotDigest,
     file: Box<dyn FileReader>,
     /// The rows' numbers in the source.
@@ -40,7 +41,8 @@ impl Snapshot {
     ///
     /// # Errors
     /// [`io::Error`] where the file cannot be read.
-    pub fn open(mut file: File) -> io::Result<Option<Self>> {
+    pub fn open(path: &Path) -> io::Result<Option<Self>> {
+        let mut file = File::open(path)?;
         let mut stated = SnapshotDigest::default();
         match file.read_exact(&mut stated) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
@@ -56,7 +58,8 @@ impl Snapshot {
         }
         let is_whole = digest.finalize()[..] == stated[..];
         let file = FileAt::new(file, DIGEST_BYTES as u64)?;
-        Ok(is_whole.then(|| Self::of(file, stated)).flatten())
+        let called = path.display().to_string();
+        Ok(is_whole.then(|| Self::of(file, stated, called)).flatten())
     }
 
     /// As [`Self::open`], of bytes in memory.
@@ -65,10 +68,15 @@ impl Snapshot {
         let mut file = Bytes::from(bytes);
         let stated = (file.len() >= DIGEST_BYTES).then(|| file.split_to(DIGEST_BYTES))?;
         let digest: SnapshotDigest = Sha256::digest(&file).into();
-        (digest[..] == stated[..]).then(|| Self::of(file, digest))?
+        let called = "frozen patients in memory".to_owned();
+        (digest[..] == stated[..]).then(|| Self::of(file, digest, called))?
     }
 
-    fn of(file: impl ChunkReader + 'static, digest: SnapshotDigest) -> Option<Self> {
+    fn of(
+        file: impl ChunkReader + 'static,
+        digest: SnapshotDigest,
+        called: String,
+    ) -> Option<Self> {
         let file = guarded(|| SerializedFileReader::new(file).ok())?;
         let metadata = file.metadata();
         let schema = metadata.file_metadata().schema_descr_ptr();
@@ -88,6 +96,7 @@ impl Snapshot {
             patients = patients.checked_add(usize::try_from(rows).ok()?)?;
         }
         Some(Self {
+            called,
             digest,
             row,
             names: columns.iter().map(|one| one.name.clone()).collect(),
@@ -172,7 +181,7 @@ impl Rows for Snapshot {
         if let Err(patients) = read {
             let found = "data that is damaged";
             let wanted = "what the site has approved";
-            let problem = CohortProblem::of_source(CALLED, Cause::Source, found, wanted);
+            let problem = CohortProblem::of_source(&self.called, Cause::Source, found, wanted);
             intake.problem(problem.with_detail(&format!("after patient {patients}")));
         }
     }
