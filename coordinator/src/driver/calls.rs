@@ -356,7 +356,7 @@ fn take(submitted: Submitted, store: &SharedStore, audit: &Audit) -> Result<Take
     if let Err(full) = room {
         return Ok(refused(full));
     }
-    let study = match studies::take(&parsed, &run, &warrant, at, &store)? {
+    let study = match studies::take(&parsed, (&run, &operator), &warrant, at, &store)? {
         Ok(study) => study,
         Err(failure) => return Ok(refused(failure)),
     };

@@ -5,9 +5,9 @@ use super::{Driver, Shown, locked};
 use crate::store::{KeptStudy, Reach, Store, StoreError};
 use protocol::failure::{Code, Failure};
 use protocol::job::Job;
-use protocol::limits::CLOSED_STUDIES_MAX;
+use protocol::limits::{CLOSED_STUDIES_MAX, PROPOSED_PER_OPERATOR_MAX};
 use protocol::message::{ToSite, Waiting, Warrant};
-use protocol::name::{RunId, SiteName};
+use protocol::name::{OperatorName, RunId, SiteName};
 use protocol::opening::Opening;
 use protocol::run::Event;
 use protocol::study::{HospitalState, SignedApproval, Standing, Study, StudyName, StudyState};
@@ -331,7 +331,7 @@ impl Driver {
 /// Whether a job is taken: its study is open, or it opens that. Gives a study that is proposed by it.
 pub(super) fn take(
     job: &Job,
-    run: &RunId,
+    (run, operator): (&RunId, &OperatorName),
     warrant: &Warrant,
     at: Timestamp,
     store: &Store,
@@ -363,6 +363,14 @@ pub(super) fn take(
             run: run.clone(),
             ..known
         })));
+    }
+    // Hospitals keep so many texts in all: one operator's leave room for those of others.
+    let proposed = store.proposed_by(operator)?;
+    if proposed >= PROPOSED_PER_OPERATOR_MAX {
+        let text = format!(
+            "{proposed} studies that you have proposed are not open yet; `study close` ends one, `study list` shows them"
+        );
+        return Ok(Err(Failure::new(Code::Study, text)));
     }
     Ok(Ok(Some(KeptStudy {
         study: Study::clone(study),

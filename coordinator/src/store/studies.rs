@@ -2,7 +2,7 @@
 
 use super::database::Row;
 use super::{Reach, Store, StoreError};
-use protocol::name::{RunId, SiteName};
+use protocol::name::{OperatorName, RunId, SiteName};
 use protocol::opening::Opening;
 use protocol::study::{SignedApproval, Study, StudyName};
 use protocol::time::Timestamp;
@@ -58,6 +58,18 @@ impl Store {
             "INSERT INTO studies (name, text, run, proposed, closed) VALUES (?1, ?2, ?3, ?4, 0)
              ON CONFLICT (name) DO UPDATE SET run = ?3";
         Ok(self.database.execute(sql, &values)?)
+    }
+
+    /// How many studies this operator has proposed that are neither open nor closed, whatever became of the runs that open them.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn proposed_by(&self, operator: &OperatorName) -> Result<u64, StoreError> {
+        let sql = "SELECT COUNT(*) FROM studies JOIN runs ON runs.id = studies.run
+             WHERE runs.operator = ?1 AND studies.closed = 0 AND studies.opening IS NULL";
+        let counted = self.database.row(sql, &[operator.as_str().into()])?;
+        let counted = counted.map(|mut row| row.take::<i64>(0)).transpose()?;
+        Ok(counted.map_or(0, i64::cast_unsigned))
     }
 
     /// Keeps what a hospital has approved.

@@ -158,6 +158,8 @@ pub const SIGNATURE_BYTES_MAX: usize = 1 << 10;
 pub const QUEUE_MAX: usize = 64;
 /// Runs of one operator that wait in a coordinator's queue.
 pub const QUEUE_PER_OPERATOR_MAX: usize = 8;
+/// Studies that one operator has proposed, and that are neither open nor closed.
+pub const PROPOSED_PER_OPERATOR_MAX: u64 = 8;
 /// Ended runs of one operator that a coordinator keeps; the oldest are dropped first.
 pub const RESULTS_PER_OPERATOR_MAX: usize = 200;
 /// Bytes of results of one operator that a coordinator keeps; the oldest are dropped first, the newest

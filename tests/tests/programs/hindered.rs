@@ -3,10 +3,13 @@
 
 use crate::studies::{HEAD, PATIENTS, at_site, draft, study, until_shown};
 use kindred_tests::deployment::{Deployment, SITES, Watch};
+use kindred_tests::exit::USAGE;
 use kindred_tests::programs::{PATIENCE, coordinator, site_agent, until};
 use protocol::job::Job;
+use protocol::limits::PROPOSED_PER_OPERATOR_MAX;
 use protocol::name::RunId;
 use protocol::time::Timestamp;
+use serde_json::Value;
 use site_agent::config::SiteConfig;
 use site_agent::studies::approved;
 use std::fs;
@@ -237,4 +240,34 @@ fn a_hospital_whose_clock_is_beyond_the_last_day_refuses_by_name_and_books_nothi
     );
     let run = deployment.submit(METRIC, &SEED);
     metric(&deployment, &run);
+}
+
+/// Before there was a limit, 64 such texts filled the places of every hospital, and no other study could be proposed to it.
+#[test]
+fn an_operator_who_proposes_and_cancels_without_end_leaves_room_for_others() {
+    let deployment = Deployment::start();
+    let propose = |number: u64| {
+        let name = format!("flood{number}");
+        let text =
+            format!("{HEAD}{PATIENTS}").replace("\"demo\"\ntitle", &format!("{name:?}\ntitle"));
+        let file = format!("{name}.study.toml");
+        draft(&deployment, &text, &file).must_succeed();
+        study(&deployment, &["propose", &file])
+    };
+    for number in 0..PROPOSED_PER_OPERATOR_MAX {
+        propose(number).must_succeed();
+        let listed = deployment.job(&["list", "--json"]).must_succeed();
+        let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+        let runs = listed.as_array().unwrap();
+        let waits = runs.iter().find(|run| run["ended"].is_null()).unwrap();
+        let waits = waits["run"].as_str().unwrap();
+        deployment.job(&["cancel", waits]).must_succeed();
+    }
+    let next = || propose(PROPOSED_PER_OPERATOR_MAX);
+    next().must_fail(
+        USAGE,
+        &["8 studies that you have proposed are not open yet"],
+    );
+    study(&deployment, &["close", "flood0"]).must_succeed();
+    next().must_succeed();
 }
