@@ -241,8 +241,9 @@ impl Computation {
     /// What its patients come to on the grids of its job, cell by cell: for a run in this process, whose study nobody has opened.
     ///
     /// # Errors
-    /// [`Stop::Failed`] where a column that is counted holds no numbers.
+    /// [`Stop::Failed`] where a column that is counted holds no numbers, or the columns are gone.
     pub fn counts(&self) -> Result<Vec<ColumnHistogram>, Stop> {
+        self.site.has_columns()?;
         let SiteRun { job, cohort, .. } = &self.site;
         let grids = job.grids();
         let columns = cohort.cohort.columns();

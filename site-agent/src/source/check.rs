@@ -15,6 +15,7 @@ use protocol::job::Job;
 use serde::{Serialize, Serializer};
 use std::collections::HashSet;
 use std::fmt;
+use std::slice::from_mut;
 
 /// What a job would find. Its text is a table of columns, then every problem.
 #[derive(Clone)]
@@ -49,7 +50,7 @@ pub fn check(source: &SourceConfig, job: &Job, cell_min: u64) -> DataCheck {
             let cohort = (&*job.cohort, &gridded(job));
             let intake = Intake::new(source, cohort, terms, super::called(source), &mut unheard);
             let mut intake = intake.with_survey(Some(survey));
-            table.feed(&mut intake, None);
+            table.feed(from_mut(&mut intake), None);
             intake.finish()
         }
         None => super::read(source, job, terms, Some(survey), &mut unheard),

@@ -224,10 +224,7 @@ impl ColumnReader {
 
     /// Makes room for so many patients in all, where there is room: the source may say more than it has.
     pub(super) fn expect(&mut self, patients: usize) {
-        let _ = match &mut self.values {
-            Unfinished::Numbers(numbers) => numbers.try_reserve_exact(patients),
-            Unfinished::Codes(codes) => codes.try_reserve_exact(patients),
-        };
+        self.values.expect(patients);
     }
 
     /// Decides what can only be decided once all patients are read.
@@ -384,6 +381,14 @@ impl Unfinished {
             Self::Numbers(numbers) => numbers.reserve(patients),
             Self::Codes(codes) => codes.reserve(patients),
         }
+    }
+
+    fn expect(&mut self, patients: usize) {
+        // Without the room it grows as patients come.
+        let _ = match self {
+            Self::Numbers(numbers) => numbers.try_reserve_exact(patients),
+            Self::Codes(codes) => codes.try_reserve_exact(patients),
+        };
     }
 
     #[inline]

@@ -12,6 +12,7 @@ use protocol::study::{Study, StudyOutcome};
 use similarity::cohort::{Column, Outcome};
 use std::collections::HashSet;
 use std::fmt;
+use std::slice::from_mut;
 
 /// The patients of a study.
 #[derive(Clone)]
@@ -49,7 +50,7 @@ impl Snapshot {
         let (called, terms) = (super::called(source), Terms::Site { cell_min });
         let cohort = (&*job.cohort, &super::gridded(job));
         let mut intake = Intake::new(source, cohort, terms, called, &mut unheard);
-        self.feed(&mut intake, None);
+        self.feed(from_mut(&mut intake), None);
         intake.leaving_out(left_out).finish().unless_degenerate()
     }
 
@@ -96,13 +97,12 @@ fn known(
     (source, terms): (&SourceConfig, Terms),
     study: &Study,
 ) -> Result<Vec<(Vec<usize>, Outcome)>, CohortProblems> {
-    let known = study.outcomes.iter().map(|outcome| {
-        let mut unheard = |_| ();
-        let mut intake = intake((source, terms), outcome, &[], &mut unheard);
-        all.feed(&mut intake, None);
-        intake.into_outcome()
-    });
-    known.collect()
+    let mut unheard = vec![|_| (); study.outcomes.len()];
+    let outcomes = study.outcomes.iter().zip(&mut unheard);
+    let intakes = outcomes.map(|(one, unheard)| intake((source, terms), one, &[], unheard));
+    let mut intakes: Vec<_> = intakes.collect();
+    all.feed(&mut intakes, None);
+    intakes.into_iter().map(Intake::into_outcome).collect()
 }
 
 fn enrolled(
@@ -150,7 +150,7 @@ fn features(
     let intake = intake(by, outcome, &study.features, &mut unheard);
     // Whoever has no value stays in: the card says how many they are.
     let mut intake = intake.of_queries();
-    all.feed(&mut intake, kept);
+    all.feed(from_mut(&mut intake), kept);
     let queries = intake.finish().into_queries()?;
     Ok(queries.columns)
 }

@@ -15,6 +15,7 @@ use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 use std::fmt;
+use std::slice::from_mut;
 
 /// Rows of which the bytes of a commitment are made at once.
 const ROWS_AT_ONCE: usize = 256;
@@ -35,8 +36,8 @@ pub(super) trait Rows {
     /// How many they are.
     fn patients(&self) -> usize;
 
-    /// Reads the `kept` ones into `intake`, as their source would; all where nothing says which.
-    fn feed(&self, intake: &mut Intake<'_>, kept: Option<&[bool]>);
+    /// Reads the `kept` ones into every intake, as their source would; all where nothing says which.
+    fn feed(&self, intakes: &mut [Intake<'_>], kept: Option<&[bool]>);
 }
 
 /// Which columns an intake keeps as they are, and what it has kept.
@@ -134,7 +135,7 @@ impl<'s> Freezing<'s> {
                 &HashSet::new(),
                 &mut unheard,
             );
-            table.feed(&mut intake, None);
+            table.feed(from_mut(&mut intake), None);
             for place in intake.places_with_outcome() {
                 has_outcome[place] = true;
             }
@@ -208,7 +209,7 @@ impl<'s> Freezing<'s> {
         for cohort in &self.cohorts {
             let own = with_features(cohort, |feature| !feature.missing.is_empty());
             let mut intake = self.intake(&own, &self.gridded_of(cohort, &own), &mut unheard);
-            table.feed(&mut intake, None);
+            table.feed(from_mut(&mut intake), None);
             match intake.into_outcome() {
                 Ok((known, _)) => places.push(known),
                 Err(found) => note(&found),
@@ -342,10 +343,13 @@ impl Rows for FrozenTable {
         self.rows.len()
     }
 
-    fn feed(&self, intake: &mut Intake<'_>, kept: Option<&[bool]>) {
-        let layout = intake.layout(&self.names);
-        let field = |column: usize, row: usize| self.columns[column].field(row);
-        intake.batch_of(&self.rows, kept, &layout, field);
+    fn feed(&self, intakes: &mut [Intake<'_>], kept: Option<&[bool]>) {
+        for intake in intakes {
+            let layout = intake.layout(&self.names);
+            intake.batch_of(&self.rows, kept, &layout, |column, row| {
+                self.columns[column].field(row)
+            });
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use crate::source::field::Field;
 use crate::source::frozen::fields::Fields;
 use crate::source::frozen::{FrozenTable, Rows};
 use crate::source::intake::Intake;
+use crate::source::layout::Layout;
 use crate::source::misfit::Cause;
 use crate::source::parquet::arrow_schema::Hint;
 use crate::source::parquet::kind::Kind;
@@ -22,6 +23,9 @@ use std::path::Path;
 
 /// Bytes that are digested at once.
 const DIGESTED_AT_ONCE: usize = 1 << 20;
+
+/// Bytes of a row's number.
+const NUMBER_BYTES: u64 = size_of::<i64>() as u64;
 
 /// Frozen patients on the disk.
 pub struct Snapshot {
@@ -77,6 +81,7 @@ impl Snapshot {
         digest: SnapshotDigest,
         called: String,
     ) -> Option<Self> {
+        let bytes = file.len();
         let file = guarded(|| SerializedFileReader::new(file).ok())?;
         let metadata = file.metadata();
         let schema = metadata.file_metadata().schema_descr_ptr();
@@ -95,7 +100,9 @@ impl Snapshot {
         for rows in rows {
             patients = patients.checked_add(usize::try_from(rows).ok()?)?;
         }
-        Some(Self {
+        // Each row's number is there in full. A file of a few bytes that claims billions of rows would take all memory.
+        let numbers = (patients as u64).checked_mul(NUMBER_BYTES)?;
+        (numbers <= bytes).then_some(Self {
             called,
             digest,
             row,
@@ -159,30 +166,40 @@ impl Rows for Snapshot {
         self.patients
     }
 
-    fn feed(&self, intake: &mut Intake<'_>, kept: Option<&[bool]>) {
-        let layout = intake.layout(&self.names);
+    fn feed(&self, intakes: &mut [Intake<'_>], kept: Option<&[bool]>) {
+        let layouts = intakes.iter_mut().map(|one| one.layout(&self.names));
+        let layouts: Vec<_> = layouts.collect();
         // Of every column that is wanted its place among those that are read.
         let is_there = |place: &usize| *place < self.columns.len();
-        let mut places: Vec<usize> = layout.places().filter(is_there).collect();
+        let wanted = layouts.iter().flat_map(Layout::places);
+        let mut places: Vec<usize> = wanted.filter(is_there).collect();
         places.sort_unstable();
         places.dedup();
         let mut of_column = vec![usize::MAX; self.columns.len()];
         for (read, place) in places.iter().enumerate() {
             of_column[*place] = read;
         }
-        intake.expect(self.patients);
+        for intake in &mut *intakes {
+            intake.expect(self.patients);
+        }
         let mut before = 0;
         let read = self.batches(&places, &mut |rows, cells| {
             let field = |column: usize, row: usize| cells[of_column[column]].field(row);
             let next = before + rows.len();
-            intake.batch_of(rows, kept.map(|kept| &kept[before..next]), &layout, field);
+            let kept = kept.map(|kept| &kept[before..next]);
+            for (intake, layout) in intakes.iter_mut().zip(&layouts) {
+                intake.batch_of(rows, kept, layout, field);
+            }
             before = next;
         });
         if let Err(patients) = read {
             let found = "data that is damaged";
             let wanted = "what the site has approved";
             let problem = CohortProblem::of_source(&self.called, Cause::Source, found, wanted);
-            intake.problem(problem.with_detail(&format!("after patient {patients}")));
+            let problem = problem.with_detail(&format!("after patient {patients}"));
+            for intake in intakes {
+                intake.problem(problem.clone());
+            }
         }
     }
 }
