@@ -8,6 +8,7 @@ mod books;
 mod cluster;
 mod coordinator;
 mod curves;
+mod gentle;
 mod histograms;
 mod impossible;
 mod jobs;

@@ -408,7 +408,7 @@ fn sums(patients: &[Patient], at: &Array1<f64>, precision: Precision) -> Array1<
             Precision::Rounded => {
                 let hidden = Some((Seed(own.len() as u64), ""));
                 let rounding = Rounding::of(&design.view(), 0, hidden);
-                rounding.unwrap().rounded(sums, at).gradient
+                rounding.unwrap().rounded(sums, at, true).gradient
             }
         }
     });

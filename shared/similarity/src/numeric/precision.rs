@@ -3,13 +3,18 @@
 /// The step of rounded numbers, in units of what one standardised patient adds.
 pub(crate) const STEP: f64 = 0.03125; // 2^-5
 
+/// So many times as long are the steps where a question does not suit a site's own patients: somebody may have chosen it, or it was learned
+/// from others.
+pub const UNFIT: f64 = 256.0;
+
 /// How finely a sum of scores, or of other derivatives, is known.
 ///
 /// Whoever may choose where all sites are asked, and subtracts its own part, reads single patients from exact sums of many questions.
 /// Rounded ones are as good for a fit, and tell less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Precision {
-    /// What each site adds is rounded to steps of 2^-5, where one patient, standardised, adds about 1.
+    /// What each site adds is rounded to steps of 2^-5, where one patient, standardised, adds about 1; to steps of 8, where a question
+    /// does not suit its patients.
     #[default]
     Rounded,
     /// As finely as numbers go.
@@ -17,13 +22,20 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// By how much a number moves at most.
+    /// By how much a number moves at most, where the question suits the patients.
     #[must_use]
     pub fn error(self) -> f64 {
         match self {
             Self::Exact => 0.0,
             Self::Rounded => STEP / 2.0,
         }
+    }
+
+    /// By how much the sum of so many sites moves at most, whatever is asked.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // sites are few
+    pub fn error_of_sum(self, sites: u64) -> f64 {
+        sites as f64 * UNFIT * self.error()
     }
 }
 

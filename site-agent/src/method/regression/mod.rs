@@ -4,6 +4,7 @@ mod at_site;
 pub(crate) mod explain;
 mod results;
 mod risks;
+mod rounded;
 
 // By this name the list of methods knows it.
 pub(super) use self::Regressor as Own;
@@ -21,6 +22,7 @@ use protocol::method::regression::settings::{
     Baseline, REGRESSION_RULE, RegressionSettings, WEIGHTED_RULE,
 };
 use results::RegressionResults;
+use rounded::Rounded;
 use similarity::cohort::Outcome;
 use similarity::compare::{Comparison, Weighted};
 use similarity::judge::predicted::Predicted;
@@ -28,12 +30,10 @@ use similarity::learn::regression::Ties;
 use similarity::learn::regression::cox::FollowUp;
 use similarity::learn::regression::exponential::Exposure;
 use similarity::learn::regression::glm::Family;
-use similarity::learn::regression::rounding::Rounding;
 use similarity::learn::regression::rows;
 use similarity::learn::regression::sums::Sums;
 use similarity::learn::regression::terms::Terms;
 use similarity::numeric::portable::image;
-use similarity::numeric::precision::Precision;
 use similarity::uses::cases::nearest_others;
 use similarity::uses::nearest::{Nearest, Neighbour};
 use std::sync::Arc;
@@ -56,7 +56,7 @@ struct Made {
     matrix: Array2<f64>,
     target: Target,
     /// How what these patients add to a sum is rounded; none where it is exact.
-    rounding: Option<Rounding>,
+    rounding: Option<Rounded>,
 }
 
 /// What is regressed.
@@ -262,40 +262,20 @@ impl Made {
         (settings, folds): (&RegressionSettings, u32),
     ) -> Result<Self, Stop> {
         let whole = site.cohort.cohort.outcome();
-        let (target, matrix) = match design.fold {
-            None => {
-                let target = Target::of(site, whole, (settings, design))?;
-                let matrix = columns(prepared, design, target.has_constant())?;
-                (target, matrix)
-            }
+        let (outcome, training) = match design.fold {
+            None => (whole.clone(), None),
             Some(fold) => {
                 let training = site.parted(folds)?.split(fold as usize).training;
-                let target = Target::of(site, &whole.select(&training), (settings, design))?;
-                let matrix = columns(prepared, design, target.has_constant())?;
-                (target, matrix.select(Axis(0), &training))
+                (whole.select(&training), Some(training))
             }
         };
-        let rounding = match (settings.precision, &target) {
-            (Precision::Exact, _) => None,
-            // In units of the outcome; of each patient they tell no more than second moments do.
-            (Precision::Rounded, Target::Glm(Family::Linear, _)) => None,
-            // The time of all in each cell, in its own unit, and no question of anybody's.
-            (Precision::Rounded, Target::Exponential(_)) if design.rows.is_empty() => None,
-            (
-                Precision::Rounded,
-                Target::Glm(Family::Logistic, _) | Target::Cox { .. } | Target::Exponential(_),
-            ) => {
-                let ties = match &target {
-                    Target::Cox { ties, .. } => Some(ties),
-                    Target::Glm(..) | Target::Exponential(_) => None,
-                };
-                let outcome = &site.job.cohort.outcome;
-                let about = format!("{outcome:?} {ties:?} {:?}", design.cells);
-                let hidden = Some((site.folds, about.as_str()));
-                let rounding = Rounding::of(&matrix.view(), design.cells.len(), hidden);
-                Some(rounding.map_err(|error| Stop::numeric(Code::Numbers, error))?)
-            }
+        let target = Target::of(site, &outcome, (settings, design))?;
+        let all = columns(prepared, design, target.has_constant())?;
+        let matrix = match training {
+            None => all,
+            Some(training) => all.select(Axis(0), &training),
         };
+        let rounding = Rounded::of((site, settings, design), outcome, (&matrix, &target))?;
         Ok(Self {
             matrix,
             target,
@@ -306,7 +286,7 @@ impl Made {
     /// Sums over these patients, as finely as they may be known.
     fn rounded(&self, sums: Sums, at: &Array1<f64>) -> Sums {
         match &self.rounding {
-            Some(rounding) => rounding.rounded(sums, at),
+            Some(rounding) => rounding.rounded(sums, &self.matrix, at),
             None => sums,
         }
     }

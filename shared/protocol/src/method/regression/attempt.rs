@@ -15,7 +15,6 @@ use similarity::learn::regression::{
     Fit, FitParts, Model as Family, Ridge, fit::normal_log_likelihood,
 };
 use similarity::learn::unpsl::SecondMoments;
-use similarity::numeric::precision::Precision;
 use std::sync::Arc;
 
 /// A model under way, or fitted.
@@ -227,12 +226,12 @@ impl Attempt {
     pub(super) fn judge(
         &self,
         moments: &SecondMoments,
-        precision: Precision,
+        error: f64,
         sums: &Sums,
     ) -> Result<(), Failure> {
         let possible = Possible {
             model: self.family,
-            precision,
+            error,
             products: products(moments, &self.rows.fitted, self.family),
             patients: moments.patients,
             known: self.newton.known(),

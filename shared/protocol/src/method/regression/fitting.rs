@@ -21,7 +21,6 @@ use similarity::learn::regression::rows::Rows;
 use similarity::learn::regression::selection::Search;
 use similarity::learn::regression::{self, Fit, Model as Family, Ridge};
 use similarity::learn::unpsl::SecondMoments;
-use similarity::numeric::precision::Precision;
 use std::sync::Arc;
 
 /// Fits under way.
@@ -53,8 +52,8 @@ struct Sources {
     features: Vec<Feature>,
     standardisation: Standardisation,
     moments: SecondMoments,
-    /// How finely the sums of a fit are known.
-    precision: Precision,
+    /// By how much rounding moves a number of the sums at most, in patients.
+    error: f64,
 }
 
 #[derive(Debug, Clone)]
@@ -100,7 +99,7 @@ impl Fitting {
             features: cohort.standardised_columns(),
             standardisation: prepared.standardisation.clone(),
             moments,
-            precision: settings.precision_of(family),
+            error: (settings.precision_of(family)).error_of_sum(prepared.totals.sites),
         };
         let all: Vec<usize> = (0..sources.features.len()).collect();
         let rows = sources.rows(&all);
@@ -389,7 +388,7 @@ impl Asking for Fitting {
         match (&self.state, answer) {
             (State::Stepping, message::Answer::Regression(Answer::Likelihood(sums))) => self
                 .attempt
-                .judge(&self.sources.moments, self.sources.precision, sums),
+                .judge(&self.sources.moments, self.sources.error, sums),
             // Cells have no bound but those that are held to later. A test follows from what was judged before, and nothing is asked after it.
             (State::Counting | State::Testing(_) | State::Stepping, _) => Ok(()),
         }

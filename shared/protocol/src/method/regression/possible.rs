@@ -6,19 +6,18 @@
 use super::message::Sums;
 use crate::checks::{ROUNDING, fault};
 use crate::failure::Failure;
-use crate::limits::SITES_MAX;
 use ndarray::{Array1, Array2};
 use privacy::Steepness;
 use similarity::learn::regression::Model;
 use similarity::learn::regression::newton::Known;
 use similarity::learn::unpsl::SecondMoments;
 use similarity::numeric::portable::{dot, is_positive_definite};
-use similarity::numeric::precision::Precision;
 
 /// What sums over some or all of the patients are held to.
 pub(super) struct Possible<'p> {
     pub(super) model: Model,
-    pub(super) precision: Precision,
+    /// By how much rounding moves a number along an axis at most, of all sites together.
+    pub(super) error: f64,
     /// X'X of the columns that are fitted, a constant first where there is one, over all patients.
     pub(super) products: Array2<f64>,
     /// All patients.
@@ -119,9 +118,9 @@ impl Possible<'_> {
     /// By how much rounding of the sites moves a number at most: along axes of the patients, which are at most as wide as all columns.
     fn rounded(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)] // few
-        let (sites, columns) = (SITES_MAX as f64, self.products.nrows() as f64);
+        let columns = self.products.nrows() as f64;
         let widest = self.products.diag().sum() / self.count().max(1.0);
-        sites * self.precision.error() * columns * widest.max(1.0)
+        self.error * columns * widest.max(1.0)
     }
 
     /// A log-likelihood is at most 0, and concave: from one point it can be bounded at another.

@@ -27,6 +27,7 @@ pub mod absolute;
 pub mod cox;
 pub mod exponential;
 pub mod fit;
+pub mod gain;
 pub mod glm;
 pub mod hazards;
 pub mod newton;

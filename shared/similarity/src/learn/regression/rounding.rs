@@ -11,7 +11,7 @@ use crate::learn::regression::sums::Sums;
 use crate::numeric::axes::Axes;
 use crate::numeric::linear_algebra::LinearAlgebraError;
 use crate::numeric::offsets::Offsets;
-use crate::numeric::precision::STEP;
+use crate::numeric::precision::{STEP, UNFIT};
 use crate::numeric::seed::Seed;
 
 /// The axes of a site's patients.
@@ -45,12 +45,17 @@ impl Rounding {
         })
     }
 
-    /// The same sums at coefficients, as they may be known: of parameters and columns, or of columns that come more than once.
+    /// The same sums at coefficients, as they may be known: of parameters and columns, or of columns that come more than once. Less finely
+    /// where the coefficients do not suit the patients ([`super::gain::suits`]).
     ///
     /// # Panics
     /// Where the sums are of other columns.
     #[must_use]
-    pub fn rounded(&self, sums: Sums, at: &Array1<f64>) -> Sums {
+    pub fn rounded(&self, sums: Sums, at: &Array1<f64>, suits: bool) -> Sums {
+        let step = match suits {
+            true => STEP,
+            false => UNFIT * STEP,
+        };
         let copies = (sums.gradient.len() - self.leading) / self.axes.back.nrows().max(1);
         let (forward, back) = (
             self.blocks(&self.axes.forward, copies),
@@ -58,11 +63,11 @@ impl Rounding {
         );
         let name = format!("{} columns", sums.gradient.len());
         let mut shifted = self.offsets.at(&name, at.iter());
-        let log_likelihood = shifted.nearest(sums.log_likelihood, STEP);
+        let log_likelihood = shifted.nearest(sums.log_likelihood, step);
         let gradient = forward.dot(&sums.gradient);
-        let gradient = gradient.mapv_into(|number| shifted.nearest(number, STEP));
+        let gradient = gradient.mapv_into(|number| shifted.nearest(number, step));
         let information = forward.dot(&sums.information).dot(&forward.t());
-        let information = shifted.symmetric(information, STEP);
+        let information = shifted.symmetric(information, step);
         let information = back.dot(&information).dot(&back.t());
         Sums {
             log_likelihood,
@@ -112,9 +117,11 @@ mod tests {
         let mut exact = Sums::zero(2);
         exact.gradient = design.t().dot(&residuals);
         exact.information = design.t().dot(&design) * 0.2;
-        let rounded = Rounding::of(&design.view(), 0, None)
-            .unwrap()
-            .rounded(exact.clone(), &Array1::zeros(2));
+        let rounded = Rounding::of(&design.view(), 0, None).unwrap().rounded(
+            exact.clone(),
+            &Array1::zeros(2),
+            true,
+        );
         let apart = |sums: &Sums| sums.gradient[1] - sums.gradient[0];
         assert_ne!(rounded.gradient, exact.gradient);
         assert!((apart(&rounded) - apart(&exact)).abs() < 1e-3 / 32.0);
@@ -132,12 +139,17 @@ mod tests {
                 },
             );
         let rounding = Rounding::of(&design.view(), 1, None).unwrap();
-        let rounded = rounding.rounded(sums(3), &Array1::zeros(3));
+        let rounded = rounding.rounded(sums(3), &Array1::zeros(3), true);
         assert_eq!((rounded.gradient[0] * 32.0).fract(), 0.0);
         assert_eq!(rounded.gradient[2], 0.0);
+        let unfit = rounding.rounded(sums(3), &Array1::zeros(3), false);
+        assert_eq!((unfit.gradient[0] / 8.0).fract(), 0.0);
         // Every column twice.
         assert_eq!(
-            rounding.rounded(sums(5), &Array1::zeros(5)).gradient.len(),
+            rounding
+                .rounded(sums(5), &Array1::zeros(5), true)
+                .gradient
+                .len(),
             5
         );
     }
