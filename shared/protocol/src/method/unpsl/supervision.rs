@@ -206,8 +206,15 @@ mod tests {
         let sites: Vec<[SiteObjective; 2]> = (0..)
             .zip(&labels)
             .map(|(site, labels)| {
+                let second = sizes[site].1;
                 let x = Array2::from_shape_fn((labels.patients(), 4), |(row, column)| {
-                    2.0 * number(1 + row * 4 + column + 1000 * site)
+                    // The first column goes with the classes, the next with the judgements.
+                    let side = match column {
+                        0 => row < second,
+                        1 => row % 3 == 0,
+                        _ => return 2.0 * number(1 + row * 4 + column + 1000 * site),
+                    };
+                    number(1 + row * 4 + column + 1000 * site) + if side { 2.0 } else { -2.0 }
                 });
                 [rounded, of(Precision::Exact)].map(|settings| {
                     SiteObjective::new(&x.view(), labels, &settings, &totals, Seed(1), None)
@@ -224,7 +231,7 @@ mod tests {
         };
         let questions = (0..2_000).map(|question| {
             Array2::from_shape_fn((4, 2), |(row, column)| {
-                let size = 0.7 / (1 + question % 8) as f64;
+                let size = if row < 2 { 0.5 } else { 0.1 } / (1 + question % 8) as f64;
                 size * number(7 + row * 2 + column + 31 * question)
             })
         });
