@@ -4,8 +4,12 @@
 
 mod sources;
 
+use parquet::data_type::Int64Type;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
 use protocol::cohort::CohortSpecification;
 use protocol::job::Job;
+use sha2::{Digest, Sha256};
 use site_agent::config::SourceConfig;
 use site_agent::source::{Freezing, FrozenTable, Snapshot, read_for_release, snapshot};
 use sources::{JOB, config, job};
@@ -13,6 +17,7 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Patients 1 to 40, of whom some lack one outcome, and the last lacks both.
 fn patients(folder: &Path) {
@@ -304,6 +309,33 @@ fn a_changed_byte_of_a_snapshot_is_damage() {
         assert!(Snapshot::of_bytes(bytes[..short].to_vec()).is_none());
     }
     assert!(opened(&bytes).is_some());
+}
+
+/// Frozen patients of whom nothing but the rows' numbers is there, by another program that writes equal numbers once.
+fn numbers_alone(numbers: &[i64]) -> Vec<u8> {
+    let schema = parse_message_type("message patients { required int64 row; }");
+    let schema = Arc::new(schema.unwrap());
+    let mut file = Vec::new();
+    let mut writer = SerializedFileWriter::new(&mut file, schema, Arc::default()).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    let typed = column.typed::<Int64Type>();
+    typed.write_batch(numbers, None, None).unwrap();
+    column.close().unwrap();
+    group.close().unwrap();
+    writer.close().unwrap();
+    let digest: [u8; 32] = Sha256::digest(&file).into();
+    [digest.to_vec(), file].concat()
+}
+
+/// Fuzzing found one of 842 bytes that took 2.8 GB.
+#[test]
+fn a_snapshot_of_more_rows_than_its_bytes_can_hold_is_damage() {
+    let numbers: Vec<i64> = (0..100_000).collect();
+    assert!(Snapshot::of_bytes(numbers_alone(&numbers)).is_some());
+    let equal = numbers_alone(&vec![7; 100_000]);
+    assert!(equal.len() < 10_000, "{} bytes", equal.len());
+    assert!(Snapshot::of_bytes(equal).is_none());
 }
 
 #[test]

@@ -274,61 +274,15 @@ fn questions_of_ones_own_choice_say_little_of_a_patient() {
     );
 }
 
-/// The same metrics, each as steep as the patients of every hospital fit it.
-fn suited(sites: &[Site], asked: &[Question]) -> Vec<Question> {
-    let objectives = objectives(sites, Precision::Exact);
-    let loss = |one: &SiteObjective, (metric, threshold): &Question| {
-        let entries = metric.iter().copied().chain([0.0, *threshold]);
-        let matrix = Array2::from_shape_vec((metric.len() + 2, 1), entries.collect());
-        one.value(&matrix.unwrap()).unwrap()
-    };
-    let same = |site: &Site| -> usize {
-        let second = site.classes.iter().filter(|class| **class == 1).count();
-        let first = PATIENTS - second;
-        first * (first - 1) / 2 + second * (second - 1) / 2
-    };
-    let similar: usize = sites.iter().map(same).sum();
-    let other = SITES * PATIENTS * (PATIENTS - 1) / 2 - similar;
-    // The threshold that suits the pairs of all best where the metric is 0.
-    let zero = (
-        Array1::zeros(sites[0].known.ncols()),
-        (other as f64 / similar as f64).ln(),
-    );
-    let gentlest = asked.iter().map(|(metric, threshold)| {
-        let at = |scale: f64| (metric * scale, threshold * scale * scale);
-        let (mut low, mut high) = (0.0, 1.0);
-        for _ in 0..16 {
-            let middle = (low + high) / 2.0;
-            let question = at(middle);
-            let mut all = objectives.iter();
-            match all.all(|one| loss(one, &question) <= loss(one, &zero)) {
-                true => low = middle,
-                false => high = middle,
-            }
-        }
-        at(low)
-    });
-    gentlest.collect()
-}
-
-/// Who knows four features, and not one, read all 180 values from 240 metrics as long as all were answered alike, and 97 from 60.
+/// What rounding does not hold back: who knows four features of every patient, and not one, reads half of the values of a fifth from 60
+/// metrics, and all from 240. Hospitals open pair sums by name alone.
 #[test]
-fn who_knows_four_features_reads_little_of_a_fifth() {
+fn who_knows_four_features_reads_a_fifth() {
     for kind in [Secret::Value, Secret::Level] {
         let sites = sites(4, kind);
-        let asked = questions(4, 240);
-        let [exact, steep] =
-            [Precision::Exact, Precision::Rounded].map(|one| read(&sites, kind, one, &asked));
-        let gentle = read(&sites, kind, Precision::Rounded, &suited(&sites, &asked));
-        let secrets = sites.iter().flat_map(|one| one.secret.to_vec());
-        let by_guessing = match kind {
-            Secret::Value => secrets.filter(|one| one.abs() < READ).count(),
-            Secret::Level => secrets.filter(|one| *one < 0.0).count(),
-        };
-        println!(
-            "{kind:?}: {by_guessing} by guessing; {steep} steep, {gentle} gentle, {exact} exact"
-        );
-        assert_eq!(exact, 180, "the attack reads nothing");
-        assert!(steep.max(gentle) <= by_guessing + 25);
+        let [few, many] =
+            [60, 240].map(|count| read(&sites, kind, Precision::Rounded, &questions(4, count)));
+        println!("{kind:?}: {few} by 60, {many} by 240");
+        assert!(few >= 80 && many == 180, "the page says more than there is");
     }
 }

@@ -10,7 +10,6 @@ use ndarray::{Array2, ArrayView1, ArrayView2, s};
 use similarity::learn::unpsl::{
     CorrelationScope, Form, JUDGED_STEPS, Loss, PairWeights, Settings, SiteWeights,
 };
-use similarity::numeric::precision::UNFIT;
 use similarity::numeric::prox::row_norm_sum;
 
 /// How much more all sites may weigh where a fold is held out: each takes similar and dissimilar pairs of the others to be left in as
@@ -38,7 +37,7 @@ pub(super) struct Possible {
     sites: f64,
     /// Of each feature the root of S_k.
     spreads: Vec<f64>,
-    /// By how much rounding moves a sum at most, where the metric suits no site.
+    /// By how much rounding moves a sum at most.
     error: f64,
     /// Half a step of Gamma along two axes of a site, for pairs of weight 1.
     half_step: f64,
@@ -77,8 +76,8 @@ impl Possible {
             patients: totals.patients as f64,
             sites: totals.sites as f64,
             spreads: squares.iter().map(|square| square.sqrt()).collect(),
-            error: UNFIT * settings.error(totals) + ROUNDING * weight,
-            half_step: UNFIT * objective.half_step(totals) / weight / 2.0
+            error: settings.error(totals) + ROUNDING * weight,
+            half_step: objective.half_step(totals) / weight / 2.0
                 * match settings.supervision.wants_judgements() {
                     true => JUDGED_STEPS,
                     false => 1.0,

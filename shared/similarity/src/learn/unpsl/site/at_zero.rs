@@ -73,19 +73,6 @@ impl AtZero {
         }
     }
 
-    /// The loss before anything is learned: a threshold that all sites learn suits the pairs of `all`, whatever is asked about.
-    pub(super) fn before(&self, all: &Self) -> f64 {
-        let b = match self.threshold {
-            Threshold::Fixed(b) => Some(b),
-            Threshold::Site => None,
-            Threshold::Common(_) => {
-                let [similar, dissimilar] = all.weights;
-                Some(self.sign * libm::log(dissimilar / similar))
-            }
-        };
-        self.at(b.filter(|b| b.is_finite())).loss
-    }
-
     /// The loss where all sites learn the threshold `b`, or where it is fixed or the best of these pairs.
     pub(super) fn at(&self, b: Option<f64>) -> Flat {
         let [similar, dissimilar] = self.weights;

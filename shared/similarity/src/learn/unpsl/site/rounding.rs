@@ -14,17 +14,12 @@ use crate::learn::unpsl::totals::Summary;
 use crate::numeric::axes::Axes;
 use crate::numeric::linear_algebra::{LinearAlgebraError, product, symmetric_eigen};
 use crate::numeric::offsets::{Offsets, Shifted};
-use crate::numeric::precision::UNFIT;
 use crate::numeric::seed::Seed;
 
 /// The step of the objective and of Gamma, in patients.
 pub(in crate::learn::unpsl) const FINE: f64 = 0.0078125;
 /// The step of T, in patients.
 const COARSE: f64 = 0.5;
-/// Where a metric says less of a site's own patients than none, the steps of the objective and of Gamma are [`UNFIT`] times as long, which is
-/// two patients. Who chooses metrics of four known features, and knows the classes, reads all values of a fifth from 240 others. Those of T
-/// are so many times as long, which is four patients.
-const UNFIT_T: f64 = 8.0;
 
 /// What one standardised patient adds at W = 0, where no pair is separated.
 #[derive(Debug, Clone, Copy, Default)]
@@ -52,13 +47,7 @@ impl SiteObjective {
                 &own
             }
         };
-        let suits = self.suits(whole, exact.objective);
-        let [longer, of_t] = match suits {
-            true => [1.0, 1.0],
-            false => [UNFIT, UNFIT_T],
-        };
-        let fine = longer * FINE * self.patient.slope;
-        let coarse = of_t * COARSE * self.patient.curvature;
+        let [fine, coarse] = [FINE * self.patient.slope, COARSE * self.patient.curvature];
         let asked = rows.map_or("derivatives".to_owned(), |rows| format!("{rows:?}"));
         let mut shifted = self.offsets.at(&asked, whole.iter());
         let gradient = shifted.symmetric(axes.inside(&exact.gradient.view()), fine);
@@ -66,14 +55,13 @@ impl SiteObjective {
         let metric = whole.slice(s![..self.features, ..]);
         let slope = exact
             .slope
-            .map(|slope| self.rounded_slope((&metric, longer), slope, &mut shifted));
+            .map(|slope| self.rounded_slope(&metric, slope, &mut shifted));
         let threshold = match self.settings.threshold {
             Threshold::Fixed(_) | Threshold::Site => ThresholdDerivatives::default(),
             Threshold::Common(_) => {
                 let [own, all] = self.at_zero.map(|one| one.at(learned));
                 let ThresholdDerivatives { first, second } = exact.threshold;
-                let step = of_t * COARSE * self.patient.slope / 4.0;
-                let second = shifted.nearest(second, step);
+                let second = shifted.nearest(second, COARSE * self.patient.slope / 4.0);
                 ThresholdDerivatives {
                     first: match adds_up(&self.settings) {
                         true => shifted.nearest(first - own.slope, fine) + all.slope,
@@ -99,11 +87,7 @@ impl SiteObjective {
         exact: f64,
     ) -> f64 {
         let mut shifted = self.offsets.at("objective", metric.iter());
-        let step = match self.suits(metric, exact) {
-            true => FINE,
-            false => UNFIT * FINE,
-        } * self.patient.slope;
-        let mut fine = |number: f64| shifted.nearest(number, step);
+        let mut fine = |number: f64| shifted.nearest(number, FINE * self.patient.slope);
         if !adds_up(&self.settings) {
             return fine(exact);
         }
@@ -111,17 +95,10 @@ impl SiteObjective {
         fine(exact - own) + all
     }
 
-    /// Whether a metric of this loss suits the site's own patients: it is at most that of W = 0, or W is 0.
-    fn suits(&self, whole: &Array2<f64>, loss: f64) -> bool {
-        let [own, all] = &self.at_zero;
-        let metric = whole.slice(s![..self.features, ..]);
-        loss <= own.before(all) || metric.iter().all(|entry| *entry == 0.0)
-    }
-
     /// Gamma W, d x m, or the diagonal of Gamma, d x 1, of all features: by the spread of each among the patients.
     fn rounded_slope(
         &self,
-        (metric, longer): (&ArrayView2<f64>, f64),
+        metric: &ArrayView2<f64>,
         mut slope: Array2<f64>,
         shifted: &mut Shifted,
     ) -> Array2<f64> {
@@ -143,7 +120,7 @@ impl SiteObjective {
         };
         for ((row, column), entry) in slope.indexed_iter_mut() {
             let other = of_metric.get(column).unwrap_or(&of_features[row]);
-            let step = longer * FINE * self.patient.slope * of_features[row] * other;
+            let step = FINE * self.patient.slope * of_features[row] * other;
             *entry = if step > 0.0 {
                 shifted.nearest(*entry, step)
             } else {
