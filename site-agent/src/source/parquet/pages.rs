@@ -24,7 +24,11 @@ impl Pages {
             page.encoding(),
             Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY
         );
-        let levels_fit = match page {
+        let fits = match page {
+            // Every value takes a byte at least, and the decoder makes room for as many as there are said to be.
+            Page::DictionaryPage {
+                buf, num_values, ..
+            } => *num_values as usize <= buf.len(),
             Page::DataPageV2 {
                 buf,
                 def_levels_byte_len,
@@ -33,9 +37,9 @@ impl Pages {
             } => def_levels_byte_len
                 .checked_add(*rep_levels_byte_len)
                 .is_some_and(|length| length as usize <= buf.len()),
-            _ => true,
+            Page::DataPage { .. } => true,
         };
-        if levels_fit && (self.has_dictionary || !needs_dictionary) {
+        if fits && (self.has_dictionary || !needs_dictionary) {
             return Ok(());
         }
         Err(ParquetError::General("a page that is damaged".to_owned()))
@@ -63,5 +67,51 @@ impl PageReader for Pages {
 
     fn skip_next_page(&mut self) -> Result<()> {
         self.inner.skip_next_page()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    /// One page alone.
+    struct One(Option<Page>);
+
+    impl Iterator for One {
+        type Item = Result<Page>;
+
+        fn next(&mut self) -> Option<Self::Item> {
+            self.0.take().map(Ok)
+        }
+    }
+
+    impl PageReader for One {
+        fn get_next_page(&mut self) -> Result<Option<Page>> {
+            Ok(self.0.take())
+        }
+
+        fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
+            Ok(None)
+        }
+
+        fn skip_next_page(&mut self) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Fuzzing found one of 822 bytes for which the decoder wanted 30 GB.
+    #[test]
+    fn a_dictionary_of_more_values_than_bytes_is_damaged() {
+        for (num_values, is_whole) in [(3, true), (15, true), (16, false), (u32::MAX, false)] {
+            let page = Page::DictionaryPage {
+                buf: Bytes::from(vec![0; 15]),
+                num_values,
+                encoding: Encoding::PLAIN,
+                is_sorted: false,
+            };
+            let read = Pages::new(Box::new(One(Some(page)))).get_next_page();
+            assert_eq!(read.is_ok(), is_whole, "{num_values}");
+        }
     }
 }
