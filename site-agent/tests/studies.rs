@@ -19,7 +19,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Patients 1 to 40, of whom some lack one outcome, and the last lacks both.
+/// Patients 1 to 40, some without one outcome, the last without both.
 fn patients(folder: &Path) {
     let mut table = "id,age,chol,sex,born,grade,smoker,num,days,dead,other\n".to_owned();
     for patient in 1..=40 {
@@ -311,7 +311,7 @@ fn a_changed_byte_of_a_snapshot_is_damage() {
     assert!(opened(&bytes).is_some());
 }
 
-/// Frozen patients of whom nothing but the rows' numbers is there, by another program that writes equal numbers once.
+/// Frozen patients with nothing but their rows' numbers, by another program that writes equal numbers once.
 fn numbers_alone(numbers: &[i64]) -> Vec<u8> {
     let schema = parse_message_type("message patients { required int64 row; }");
     let schema = Arc::new(schema.unwrap());

@@ -19,7 +19,7 @@ use similarity::numeric::precision::Precision;
 use similarity::numeric::seed::Seed;
 
 /// Patients of `sites` hospitals with `each` patients and `features` features, of which the last is the first but for a thousandth, and
-/// of whom about one in ten is in the second class.
+/// about one in ten of them in the second class.
 fn made_up(sites: usize, each: usize, features: usize) -> Vec<Part> {
     let mut random = Seed(11).stream("rounded", each as u64);
     let mut draw = || -> f64 { StandardNormal.sample(&mut random) };

@@ -87,7 +87,7 @@ pub(super) fn write(
         )
     });
     let file = json!({
-        "about": "of this site's own patients; nothing of it has left the site but covered, in a sum",
+        "about": "of this site's own patients; they left the site only masked, in a sum",
         "outcome": job.cohort.outcome.label,
         "patients": description.patients,
         "classes": description.classes,

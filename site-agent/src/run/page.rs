@@ -31,8 +31,8 @@ pub(super) fn page(
         outcome_sentence(outcome, &description.classes, description.patients),
     ];
     sentences.push(format!(
-        "Judged are {}. Nothing of this page has left the site but covered, in a sum over the sites of the run.",
-        whom(assessment)
+        "Figures: {}. They left the site only masked, in a sum over the sites of the run.",
+        judged(assessment)
     ));
     let mut shares = Vec::new();
     if !tables.is_empty() {
@@ -56,7 +56,7 @@ fn tables(assessment: &Assessment) -> impl Iterator<Item = &EvaluationCounts> {
     tables.filter(|counts| counts.rule != PAIRS_RULE)
 }
 
-fn whom(assessment: &Assessment) -> &'static str {
+fn judged(assessment: &Assessment) -> &'static str {
     match (
         assessment.validation.is_empty(),
         assessment.errors.is_empty(),

@@ -4,6 +4,7 @@ pub(super) mod fields;
 
 use super::field::Field;
 use super::intake::Intake;
+use super::layout::Layout;
 use super::outcome::retain;
 use super::terms::Terms;
 use super::{CohortProblem, CohortProblems, ReadProgress, read_source};
@@ -322,7 +323,12 @@ impl FrozenTable {
         intake.pass_over(&mut layout, |column, reader| {
             self.columns[column].all_numbers(|number| reader.takes(number))
         });
-        intake.batch(&self.rows, &layout, |column, row| {
+        self.fill(intake, &layout, None);
+    }
+
+    /// Reads the `kept` rows, or all.
+    fn fill(&self, intake: &mut Intake<'_>, layout: &Layout, kept: Option<&[bool]>) {
+        intake.batch_of(&self.rows, kept, layout, |column, row| {
             self.columns[column].field(row)
         });
     }
@@ -346,9 +352,7 @@ impl Rows for FrozenTable {
     fn feed(&self, intakes: &mut [Intake<'_>], kept: Option<&[bool]>) {
         for intake in intakes {
             let layout = intake.layout(&self.names);
-            intake.batch_of(&self.rows, kept, &layout, |column, row| {
-                self.columns[column].field(row)
-            });
+            self.fill(intake, &layout, kept);
         }
     }
 }

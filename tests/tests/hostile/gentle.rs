@@ -6,12 +6,12 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use similarity::cohort::Outcome;
 use similarity::learn::regression::cox::{FollowUp, Ties};
-use similarity::learn::regression::gain::suits;
+use similarity::learn::regression::gain::Gain;
 use similarity::learn::regression::glm::Family;
 use similarity::learn::regression::rounding::Rounding;
 use similarity::learn::regression::sums::Sums;
 use similarity::numeric::linear_algebra::Cholesky;
-use similarity::numeric::precision::UNFIT;
+use similarity::numeric::precision::{Fit, Precision};
 use similarity::numeric::seed::Seed;
 
 /// Patients of each of the three hospitals that are honest.
@@ -57,7 +57,8 @@ enum Model {
     Cox,
 }
 
-fn normal(random: &mut ChaCha8Rng) -> f64 {
+/// By Box and Muller.
+pub(crate) fn normal(random: &mut ChaCha8Rng) -> f64 {
     let (radius, angle) = (random.random::<f64>(), random.random::<f64>());
     (-2.0 * (1.0 - radius).ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
 }
@@ -133,8 +134,8 @@ impl Hospital {
         }
     }
 
-    fn is_suited(&self, model: Model, at: &Array1<f64>) -> bool {
-        suits(&self.features.dot(at), &self.outcome(model), f64::MAX)
+    fn fit(&self, model: Model, at: &Array1<f64>) -> Fit {
+        Gain::of(&self.outcome(model), f64::MAX).fit(&self.features.dot(at))
     }
 
     fn sums(&self, model: Model, at: &Array1<f64>) -> Sums {
@@ -201,10 +202,13 @@ fn guessed(
     for at in asked {
         let (mut sum, mut variance, mut own_weights) = (0.0, 0.0, Vec::new());
         for (own, rounding) in hospitals.iter().zip(&roundings) {
-            let suits = answering == Answering::Alike || own.is_suited(model, at);
-            let sums = rounding.rounded(own.sums(model, at), at, suits);
+            let fit = match answering {
+                Answering::Alike => Fit::SUITS,
+                Answering::AsItSuits => own.fit(model, at),
+            };
+            let sums = rounding.rounded(own.sums(model, at), at, fit);
             sum += sums.gradient[KNOWN];
-            let step = if suits { 1.0 } else { UNFIT } / 32.0;
+            let step = 2.0 * Precision::Rounded.error() * fit.steps();
             variance += step * step / 12.0;
             own_weights.extend(own.weights(model, at));
         }
@@ -260,7 +264,8 @@ fn suited(
         for _ in 0..20 {
             let middle = (low + high) / 2.0;
             let question = at(direction, middle);
-            match hospitals.iter().all(|own| own.is_suited(model, &question)) {
+            let is_fit = |own: &Hospital| own.fit(model, &question) == Fit::SUITS;
+            match hospitals.iter().all(is_fit) {
                 true => low = middle,
                 false => high = middle,
             }

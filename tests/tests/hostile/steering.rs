@@ -15,6 +15,7 @@ use protocol::progress::Ending;
 use similarity::learn::regression::glm::Family;
 use similarity::learn::regression::rounding::Rounding;
 use similarity::numeric::linear_algebra::Cholesky;
+use similarity::numeric::precision::Fit;
 use similarity::numeric::precision::Precision;
 use similarity::numeric::seed::Seed;
 use site_agent::books::{ledger, secrets};
@@ -408,7 +409,7 @@ fn sums(patients: &[Patient], at: &Array1<f64>, precision: Precision) -> Array1<
             Precision::Rounded => {
                 let hidden = Some((Seed(own.len() as u64), ""));
                 let rounding = Rounding::of(&design.view(), 0, hidden);
-                rounding.unwrap().rounded(sums, at, true).gradient
+                rounding.unwrap().rounded(sums, at, Fit::SUITS).gradient
             }
         }
     });

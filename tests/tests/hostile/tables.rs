@@ -80,6 +80,8 @@ struct Heard {
     threshold: f64,
     metric: Array2<f64>,
     gradient: Array2<f64>,
+    /// So many times as long as usual were the steps of a site. Nobody hears it; whoever attacks is taken to find out.
+    steps: f64,
 }
 
 fn sites(hospitals: &[Table; 3], threshold: f64, precision: Precision) -> Vec<SiteObjective> {
@@ -135,8 +137,10 @@ fn heard(sites: &[SiteObjective], threshold: f64) -> Vec<Heard> {
                 .iter()
                 .map(|site| site.derivatives(&question, None).unwrap());
             let answer = sum(answers).unwrap();
+            let steps = sites.iter().map(|site| site.fit_at(&question).steps());
             heard.push(Heard {
                 threshold,
+                steps: steps.fold(1.0, f64::max),
                 metric: question,
                 gradient: answer.gradient.clone(),
             });
@@ -190,6 +194,12 @@ fn equations(heard: &Heard, rows: &Array2<f64>, all: &Array1<f64>, pairs: f64) -
                 equation.sum += half * of_pair * same * all[one];
             }
         }
+        // The less finely it is known the less it counts.
+        equation
+            .factors
+            .iter_mut()
+            .for_each(|factor| *factor /= heard.steps);
+        equation.sum /= heard.steps;
         equation
     };
     [(0, 0), (0, 1), (1, 1)].map(entry).into()
@@ -342,15 +352,15 @@ fn sums_of_pairs_within_hospitals_read_how_many_patients_of_each_have_which_leve
         let needed = job(threshold).facts("researcher").permissions;
         assert!(needed.contains(&Permission::PairSums));
     }
-    // By rounded sums two of the three sets of hospitals are read; of the third, processors differ in how many.
-    for (precision, least) in [(Precision::Exact, 36), (Precision::Rounded, 20)] {
+    // By rounded sums one of the three sets of hospitals is read; two were, as long as steps were the same for any metric.
+    for (precision, wanted) in [(Precision::Exact, 36..=36), (Precision::Rounded, 0..=24)] {
         let [read, guessed] = HOSPITALS
             .each_ref()
             .map(|hospitals| attacked(hospitals, precision))
             .iter()
             .fold([0, 0], |all, one| [all[0] + one[0], all[1] + one[1]]);
         assert!(
-            read >= least && guessed <= 1,
+            wanted.contains(&read) && guessed <= 1,
             "{read} of 36, {guessed} by guessing"
         );
     }

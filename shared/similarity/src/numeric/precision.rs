@@ -3,9 +3,42 @@
 /// The step of rounded numbers, in units of what one standardised patient adds.
 pub(crate) const STEP: f64 = 0.03125; // 2^-5
 
-/// So many times as long are the steps where a question does not suit a site's own patients: somebody may have chosen it, or it was learned
-/// from others.
+/// So many times as long as usual are the steps at most.
 pub const UNFIT: f64 = 256.0;
+
+/// How well a question suits a site's own patients: what was learned from all patients does, or nearly. Another may be somebody's choice,
+/// or was learned from others, and is answered in longer steps.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Fit {
+    steps: f64,
+}
+
+impl Fit {
+    /// In the usual steps.
+    pub const SUITS: Self = Self { steps: 1.0 };
+    /// In the longest.
+    pub const UNFIT: Self = Self { steps: UNFIT };
+
+    /// Of a question that suits patients so much worse than none, where so much is usual: steps grow in proportion, by powers of 2. What is
+    /// no number suits nobody.
+    #[must_use]
+    pub fn of(misfit: f64, usual: f64) -> Self {
+        let times = misfit / usual;
+        if times <= 1.0 {
+            return Self::SUITS;
+        }
+        let powers = std::iter::successors(Some(2.0), |steps| Some(2.0 * steps));
+        let mut within = powers.take_while(|steps| *steps < UNFIT);
+        let steps = within.find(|steps| times <= *steps);
+        steps.map_or(Self::UNFIT, |steps| Self { steps })
+    }
+
+    /// So many times as long as usual are the steps of what is said.
+    #[must_use]
+    pub fn steps(self) -> f64 {
+        self.steps
+    }
+}
 
 /// How finely a sum of scores, or of other derivatives, is known.
 ///
@@ -14,7 +47,7 @@ pub const UNFIT: f64 = 256.0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Precision {
     /// What each site adds is rounded to steps of 2^-5, where one patient, standardised, adds about 1; to steps of 8, where a question
-    /// does not suit its patients.
+    /// does not suit its patients at all.
     #[default]
     Rounded,
     /// As finely as numbers go.
@@ -51,6 +84,17 @@ pub fn nearest(number: f64, step: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn steps_grow_in_proportion_to_the_misfit() {
+        let steps = |misfit: f64| Fit::of(misfit, 0.01).steps();
+        assert_eq!([-3.0, 0.0, 0.01].map(steps), [1.0; 3]);
+        assert_eq!(
+            [0.011, 0.02, 0.021, 1.27].map(steps),
+            [2.0, 2.0, 4.0, 128.0]
+        );
+        assert_eq!([1.29, 9.0, f64::INFINITY, f64::NAN].map(steps), [UNFIT; 4]);
+    }
 
     #[test]
     fn a_rounded_number_is_the_nearest_multiple_of_the_step() {

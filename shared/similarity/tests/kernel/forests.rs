@@ -89,7 +89,7 @@ fn kernels_of_a_forest_predict_better_than_the_forest_and_intervals_hold_what_th
                 .zip(wanted)
                 .filter(|(one, y)| (one.low..=one.high).contains(*y));
             let share = inside.count() as f64 / wanted.len() as f64;
-            // The forest has seen the outcomes of those whom its kernel compares: intervals are a little narrow.
+            // The forest has seen the outcomes of the patients that its kernel compares: intervals are a little narrow.
             assert!((0.65..=0.98).contains(&share), "{share}");
         }
     }

@@ -209,9 +209,9 @@ fn intervals_of_risks_hold_the_truth_of_constant_rising_and_falling_hazards() {
     println!(
         "Patients: of means; 1.5 standard deviations above; 1 below and of the other level. Times: {TIMES:?} of the horizon."
     );
-    println!("Least: of a world and a time that is told in half of the draws.");
+    println!("Least: of a world and a time that is released in half of the draws.");
     println!(
-        "patients | cells | lost until | of whom | told % | held % | least % | width at the horizon"
+        "patients | cells | lost until | of them | released % | held % | least % | width at the horizon"
     );
     let worlds = worlds();
     let found = counted(&worlds, draws);

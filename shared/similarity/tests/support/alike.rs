@@ -30,11 +30,11 @@ pub struct Row {
     pub percent: u32,
     /// Answers, over all draws of noise.
     pub answers: usize,
-    /// In whose interval the exact share was.
+    /// Those with the exact share in their interval.
     pub held: usize,
     /// Of those whose exact share is at most 3 % or at least 97 %.
     pub edge: (usize, usize),
-    /// Of whom 0.5 % or less was told, where it is over 2 %.
+    /// Those of 0.5 % or less where the share is over 2 %.
     pub zeros: usize,
     /// Mean size of the error, with noise and without.
     pub off: [f64; 2],

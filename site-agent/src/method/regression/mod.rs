@@ -275,7 +275,7 @@ impl Made {
             None => all,
             Some(training) => all.select(Axis(0), &training),
         };
-        let rounding = Rounded::of((site, settings, design), outcome, (&matrix, &target))?;
+        let rounding = Rounded::of((site, settings, design), &outcome, (&matrix, &target))?;
         Ok(Self {
             matrix,
             target,

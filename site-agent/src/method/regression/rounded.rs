@@ -8,7 +8,7 @@ use protocol::failure::Code;
 use protocol::message::regression::Design;
 use protocol::method::regression::settings::RegressionSettings;
 use similarity::cohort::Outcome;
-use similarity::learn::regression::gain::suits;
+use similarity::learn::regression::gain::Gain;
 use similarity::learn::regression::glm::Family;
 use similarity::learn::regression::rounding::Rounding;
 use similarity::learn::regression::sums::Sums;
@@ -18,9 +18,8 @@ use similarity::numeric::precision::Precision;
 /// The rounding of some patients.
 pub(super) struct Rounded {
     rounding: Rounding,
-    /// What is regressed, by which a question suits them or does not.
-    outcome: Outcome,
-    horizon: f64,
+    /// By which a question suits them or does not.
+    gain: Gain,
     /// Coefficients before those of the matrix.
     leading: usize,
 }
@@ -29,7 +28,7 @@ impl Rounded {
     /// None where the sums are exact.
     pub(super) fn of(
         (site, settings, design): (&SiteRun, &RegressionSettings, &Design),
-        outcome: Outcome,
+        outcome: &Outcome,
         (matrix, target): (&Array2<f64>, &Target),
     ) -> Result<Option<Self>, Stop> {
         match (settings.precision, target) {
@@ -56,8 +55,7 @@ impl Rounded {
         let rounding = Rounding::of(&matrix.view(), leading, hidden);
         Ok(Some(Self {
             rounding: rounding.map_err(|error| Stop::numeric(Code::Numbers, error))?,
-            outcome,
-            horizon: of_job.kind.horizon(),
+            gain: Gain::of(outcome, of_job.kind.horizon()),
             leading,
         }))
     }
@@ -65,7 +63,6 @@ impl Rounded {
     /// Sums at coefficients, as finely as they may be known.
     pub(super) fn rounded(&self, sums: Sums, matrix: &Array2<f64>, at: &Array1<f64>) -> Sums {
         let predictors = image(matrix, &at.slice(s![self.leading..]));
-        let suits = suits(&predictors, &self.outcome, self.horizon);
-        self.rounding.rounded(sums, at, suits)
+        self.rounding.rounded(sums, at, self.gain.fit(&predictors))
     }
 }

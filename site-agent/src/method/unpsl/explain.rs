@@ -37,7 +37,7 @@ fn precision(settings: &UnpslSettings) -> &'static str {
         }
         (ConsensusMethod::Accelerated, Precision::Rounded) => {
             "What this site adds to an objective or a gradient is rounded to 1/128 of what one standardised patient adds, \
-             and to second moments to 1/2. Pairs of its classes are counted in twenties."
+             and to second moments to 1/2; where a metric does not suit its patients, to up to 2 and 4 patients. Pairs of its classes are counted in twenties."
         }
         (ConsensusMethod::Accelerated, Precision::Exact) => {
             "What this site adds to a sum is not rounded (precision = \"exact\")."

@@ -10,6 +10,7 @@ use ndarray::{Array2, ArrayView1, ArrayView2, s};
 use similarity::learn::unpsl::{
     CorrelationScope, Form, JUDGED_STEPS, Loss, PairWeights, Settings, SiteWeights,
 };
+use similarity::numeric::precision::UNFIT;
 use similarity::numeric::prox::row_norm_sum;
 
 /// How much more all sites may weigh where a fold is held out: each takes similar and dissimilar pairs of the others to be left in as
@@ -19,8 +20,8 @@ const WEIGHT_OF_A_PART: f64 = 2.0;
 const PAIR_OF_A_PART: f64 = 16.0;
 /// The same where two folds are held out: a third of the patients makes a ninth of the pairs.
 const PAIR_OF_A_THIRD: f64 = 36.0;
-/// T is rounded by so many times the step of Gamma.
-const COARSER: f64 = 64.0;
+/// T is rounded by so many times the step of Gamma, where both are longest.
+const COARSER: f64 = 2.0;
 /// What the pairs of one patient weigh in a mean: no difference of two patients is longer than twice all squares.
 const MEAN_REACH: f64 = 2.0;
 
@@ -76,8 +77,8 @@ impl Possible {
             patients: totals.patients as f64,
             sites: totals.sites as f64,
             spreads: squares.iter().map(|square| square.sqrt()).collect(),
-            error: settings.error(totals) + ROUNDING * weight,
-            half_step: objective.half_step(totals) / weight / 2.0
+            error: UNFIT * settings.error(totals) + ROUNDING * weight,
+            half_step: UNFIT * objective.half_step(totals) / weight / 2.0
                 * match settings.supervision.wants_judgements() {
                     true => JUDGED_STEPS,
                     false => 1.0,

@@ -8,6 +8,7 @@ use ndarray::{Array1, Axis};
 use crate::cohort::Outcome;
 use crate::learn::regression::Ties;
 use crate::learn::regression::cox::FollowUp;
+use crate::numeric::precision::Fit;
 
 /// By how much a regression may suit patients worse than none, in log-likelihood; the second of every patient, where that is more. Of 400
 /// questions of honest fits, of hospitals of 14 to 303 patients, the worst was at -1.3.
@@ -19,42 +20,83 @@ const STEP_MIN: f64 = 1e-6;
 /// By how much one step changes the constant at most: the log odds of few patients bend much.
 const STEP_MAX: f64 = 2.0;
 
-/// Whether these linear predictors suit the patients; those of numbers always do, because their sums say the same anywhere.
-///
-/// # Panics
-/// Where there are not as many predictors as patients.
-#[must_use]
-#[allow(clippy::cast_precision_loss)] // patients are far below 2^52
-pub fn suits(predictors: &Array1<f64>, outcome: &Outcome, horizon: f64) -> bool {
-    let Some(gain) = gain(predictors, outcome, horizon) else {
-        return true;
-    };
-    let loss = LOSS.max(LOSS_A_PATIENT * predictors.len() as f64);
-    gain >= -loss
+/// Some patients, and their log-likelihood without any feature.
+#[derive(Debug, Clone)]
+pub enum Gain {
+    /// Numbers, whose sums say the same anywhere.
+    Numbers,
+    /// Of each patient whether it is of the second class.
+    Classes {
+        /// One a patient.
+        second: Array1<bool>,
+        /// The log-likelihood at the constant that suits them best.
+        without: f64,
+    },
+    /// Survival times.
+    Survival {
+        /// Up to the horizon.
+        follow_up: FollowUp,
+        /// The partial log-likelihood, by Efron's approximation.
+        without: f64,
+    },
 }
 
-/// By how much the log-likelihood of the patients rises from no features at all to these linear predictors; none of numbers.
-///
-/// Of classes each side has the constant that suits these patients best, so that another share of the second class counts for nothing.
-/// Of survival times it is the partial log-likelihood up to the `horizon`, by Efron's approximation, of these patients alone.
-fn gain(predictors: &Array1<f64>, outcome: &Outcome, horizon: f64) -> Option<f64> {
-    match outcome {
-        Outcome::Numeric(_) => None,
-        Outcome::Classes { codes, .. } => {
-            let second = codes.mapv(|code| code == 1);
-            let without = Array1::zeros(predictors.len());
-            Some(of_classes(predictors, &second) - of_classes(&without, &second))
-        }
-        Outcome::Survival { time, event } => {
-            let follow_up = FollowUp::until(time, event, horizon);
-            let column = predictors.view().insert_axis(Axis(1));
-            let at = |factor: f64| {
-                let sums = follow_up.sums(&column, &Array1::from_elem(1, factor), Ties::Efron);
-                sums.log_likelihood
-            };
-            Some(at(1.0) - at(0.0))
+impl Gain {
+    /// Of patients with this outcome, of whose survival times what is up to the `horizon` counts.
+    #[must_use]
+    pub fn of(outcome: &Outcome, horizon: f64) -> Self {
+        match outcome {
+            Outcome::Numeric(_) => Self::Numbers,
+            Outcome::Classes { codes, .. } => {
+                let second = codes.mapv(|code| code == 1);
+                let without = of_classes(&Array1::zeros(second.len()), &second);
+                Self::Classes { second, without }
+            }
+            Outcome::Survival { time, event } => {
+                let follow_up = FollowUp::until(time, event, horizon);
+                let without = of_times(&Array1::zeros(time.len()), &follow_up);
+                Self::Survival { follow_up, without }
+            }
         }
     }
+
+    /// Whether these linear predictors suit the patients; those of numbers always do.
+    ///
+    /// # Panics
+    /// Where there are not as many predictors as patients.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
+    pub fn fit(&self, predictors: &Array1<f64>) -> Fit {
+        let Some(gain) = self.by(predictors) else {
+            return Fit::SUITS;
+        };
+        let loss = LOSS.max(LOSS_A_PATIENT * predictors.len() as f64);
+        match gain >= -loss {
+            true => Fit::SUITS,
+            false => Fit::UNFIT,
+        }
+    }
+
+    /// By how much the log-likelihood of the patients rises from no features at all to these linear predictors; none of numbers.
+    ///
+    /// Of classes each side has the constant that suits these patients best, so that another share of the second class counts for
+    /// nothing. Of survival times it is that of these patients alone.
+    fn by(&self, predictors: &Array1<f64>) -> Option<f64> {
+        match self {
+            Self::Numbers => None,
+            Self::Classes { second, without } => Some(of_classes(predictors, second) - without),
+            Self::Survival { follow_up, without } => {
+                Some(of_times(predictors, follow_up) - without)
+            }
+        }
+    }
+}
+
+/// The partial log-likelihood, by Efron's approximation.
+fn of_times(predictors: &Array1<f64>, follow_up: &FollowUp) -> f64 {
+    let column = predictors.view().insert_axis(Axis(1));
+    let sums = follow_up.sums(&column, &Array1::ones(1), Ties::Efron);
+    sums.log_likelihood
 }
 
 /// The log-likelihood with the best constant; 0, which it comes near without an end, where all are of one class.
@@ -97,6 +139,14 @@ mod tests {
     use super::*;
     use ndarray::array;
 
+    fn gain(predictors: &Array1<f64>, outcome: &Outcome, horizon: f64) -> Option<f64> {
+        Gain::of(outcome, horizon).by(predictors)
+    }
+
+    fn suits(predictors: &Array1<f64>, outcome: &Outcome) -> bool {
+        Gain::of(outcome, 1.0).fit(predictors) == Fit::SUITS
+    }
+
     fn classes(codes: Array1<u32>) -> Outcome {
         let levels = vec!["healthy".to_owned(), "ill".to_owned()];
         Outcome::Classes { codes, levels }
@@ -124,16 +174,13 @@ mod tests {
     fn what_is_steep_must_suit_the_patients() {
         let outcome = classes(Array1::from_shape_fn(100, |row| (row % 2) as u32));
         let against = Array1::from_shape_fn(100, |row| if row % 2 == 0 { 1.0 } else { -1.0 });
-        assert!(suits(&-&against, &outcome, 1.0));
-        assert!(!suits(&against, &outcome, 1.0));
-        assert!(suits(&(&against * 0.01), &outcome, 1.0));
-        assert!(!suits(&(&against * f64::NAN), &outcome, 1.0));
-        assert!(!suits(&(&against * f64::INFINITY), &outcome, 1.0));
-        assert!(suits(
-            &(&against * 9.0),
-            &Outcome::Numeric(against.clone()),
-            1.0
-        ));
+        assert!(suits(&-&against, &outcome));
+        assert!(!suits(&against, &outcome));
+        assert!(suits(&(&against * 0.01), &outcome));
+        assert!(!suits(&(&against * f64::NAN), &outcome));
+        assert!(!suits(&(&against * f64::INFINITY), &outcome));
+        let numbers = Outcome::Numeric(against.clone());
+        assert!(suits(&(&against * 9.0), &numbers));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::learn::regression::sums::Sums;
 use crate::numeric::axes::Axes;
 use crate::numeric::linear_algebra::LinearAlgebraError;
 use crate::numeric::offsets::Offsets;
-use crate::numeric::precision::{STEP, UNFIT};
+use crate::numeric::precision::{Fit, STEP};
 use crate::numeric::seed::Seed;
 
 /// The axes of a site's patients.
@@ -46,16 +46,13 @@ impl Rounding {
     }
 
     /// The same sums at coefficients, as they may be known: of parameters and columns, or of columns that come more than once. Less finely
-    /// where the coefficients do not suit the patients ([`super::gain::suits`]).
+    /// where the coefficients do not suit the patients ([`super::gain`]).
     ///
     /// # Panics
     /// Where the sums are of other columns.
     #[must_use]
-    pub fn rounded(&self, sums: Sums, at: &Array1<f64>, suits: bool) -> Sums {
-        let step = match suits {
-            true => STEP,
-            false => UNFIT * STEP,
-        };
+    pub fn rounded(&self, sums: Sums, at: &Array1<f64>, fit: Fit) -> Sums {
+        let step = STEP * fit.steps();
         let copies = (sums.gradient.len() - self.leading) / self.axes.back.nrows().max(1);
         let (forward, back) = (
             self.blocks(&self.axes.forward, copies),
@@ -120,7 +117,7 @@ mod tests {
         let rounded = Rounding::of(&design.view(), 0, None).unwrap().rounded(
             exact.clone(),
             &Array1::zeros(2),
-            true,
+            Fit::SUITS,
         );
         let apart = |sums: &Sums| sums.gradient[1] - sums.gradient[0];
         assert_ne!(rounded.gradient, exact.gradient);
@@ -139,15 +136,15 @@ mod tests {
                 },
             );
         let rounding = Rounding::of(&design.view(), 1, None).unwrap();
-        let rounded = rounding.rounded(sums(3), &Array1::zeros(3), true);
+        let rounded = rounding.rounded(sums(3), &Array1::zeros(3), Fit::SUITS);
         assert_eq!((rounded.gradient[0] * 32.0).fract(), 0.0);
         assert_eq!(rounded.gradient[2], 0.0);
-        let unfit = rounding.rounded(sums(3), &Array1::zeros(3), false);
+        let unfit = rounding.rounded(sums(3), &Array1::zeros(3), Fit::UNFIT);
         assert_eq!((unfit.gradient[0] / 8.0).fract(), 0.0);
         // Every column twice.
         assert_eq!(
             rounding
-                .rounded(sums(5), &Array1::zeros(5), true)
+                .rounded(sums(5), &Array1::zeros(5), Fit::SUITS)
                 .gradient
                 .len(),
             5

@@ -2,6 +2,7 @@
 
 mod at_zero;
 mod derivatives;
+mod fit;
 mod making;
 mod rounding;
 mod scales;
@@ -19,7 +20,7 @@ use crate::numeric::lbfgs::{Limits, Status, minimise};
 use crate::numeric::linear_algebra::LinearAlgebraError;
 use crate::numeric::offsets::Offsets;
 use crate::numeric::portable::norm;
-use crate::numeric::precision::Precision;
+use crate::numeric::precision::{Fit, Precision};
 
 use at_zero::AtZero;
 pub(super) use rounding::FINE;
@@ -218,18 +219,21 @@ impl SiteObjective {
     /// [`ObjectiveError::Shape`].
     pub fn value(&self, matrix: &Array2<f64>) -> Result<f64, ObjectiveError> {
         self.check_shape(matrix)?;
-        Ok(self.value_at(matrix, self.threshold(matrix)))
+        let loss = self.loss_at(matrix, self.threshold(matrix));
+        Ok(loss + self.correlation_at(matrix))
     }
 
-    /// The same at the threshold that is the site's there.
-    fn value_at(&self, matrix: &Array2<f64>, threshold: Option<f64>) -> f64 {
+    /// a_p loss_p at the threshold that is the site's there.
+    fn loss_at(&self, matrix: &Array2<f64>, threshold: Option<f64>) -> f64 {
         let metric = matrix.slice(s![..self.features, ..]);
-        let loss = |threshold| self.loss_scale * self.loss.value(&metric, threshold);
-        let mut value = threshold.map_or(0.0, loss);
-        if let Some((correlation, weight)) = self.correlation() {
-            value += weight * correlation.quadratic_form(&metric);
-        }
-        value
+        threshold.map_or(0.0, |b| self.loss_scale * self.loss.value(&metric, b))
+    }
+
+    fn correlation_at(&self, matrix: &Array2<f64>) -> f64 {
+        let metric = matrix.slice(s![..self.features, ..]);
+        self.correlation().map_or(0.0, |(correlation, weight)| {
+            weight * correlation.quadratic_form(&metric)
+        })
     }
 
     /// f_p at a matrix of the travelling shape, as finely as the settings say, and the [`threshold`](Self::threshold) there.
@@ -242,17 +246,19 @@ impl SiteObjective {
     ) -> Result<(f64, Option<f64>), ObjectiveError> {
         self.check_shape(matrix)?;
         let threshold = self.threshold(matrix);
-        let value = self.value_at(matrix, threshold);
-        Ok((self.released(matrix, value), threshold))
+        let loss = self.loss_at(matrix, threshold);
+        let fit = self.fit(matrix, threshold, loss);
+        let value = loss + self.correlation_at(matrix);
+        Ok((self.released(matrix, value, fit), threshold))
     }
 
     /// The value of f_p at a matrix of the travelling shape, as finely as the settings say.
-    pub(super) fn released(&self, matrix: &Array2<f64>, value: f64) -> f64 {
+    pub(super) fn released(&self, matrix: &Array2<f64>, value: f64, fit: Fit) -> f64 {
         match self.settings.precision {
             Precision::Exact => value,
             Precision::Rounded => {
                 let learned = self.settings.threshold_at(matrix, self.features);
-                self.rounded_objective((matrix, learned), value)
+                self.rounded_objective((matrix, learned), (value, fit))
             }
         }
     }
@@ -303,9 +309,10 @@ impl SiteObjective {
         };
         let found = minimise(subproblem, consensus.clone(), limits);
         let objective_at_consensus = at_consensus.expect("the search evaluates its start first");
+        let fit = self.fit_at(consensus);
         Ok(LocalSolution {
             matrix: found.point,
-            objective_at_consensus: self.released(consensus, objective_at_consensus),
+            objective_at_consensus: self.released(consensus, objective_at_consensus, fit),
             subproblem: found.value,
             gradient_norm: found.gradient_norm,
             iterations: found.iterations,

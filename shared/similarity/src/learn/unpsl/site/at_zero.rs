@@ -73,6 +73,21 @@ impl AtZero {
         }
     }
 
+    /// The least loss of these pairs at any threshold; where all are of one kind, that at the threshold `b`.
+    pub(super) fn least(&self, b: f64) -> f64 {
+        let [similar, dissimilar] = self.weights;
+        let best = match similar > 0.0 && dissimilar > 0.0 {
+            true => libm::log(dissimilar / similar),
+            false => self.sign * b,
+        };
+        self.scale * (similar * softplus(best) + dissimilar * softplus(-best))
+    }
+
+    /// What all these pairs weigh in the loss.
+    pub(super) fn weight(&self) -> f64 {
+        self.scale * (self.weights[0] + self.weights[1])
+    }
+
     /// The loss where all sites learn the threshold `b`, or where it is fixed or the best of these pairs.
     pub(super) fn at(&self, b: Option<f64>) -> Flat {
         let [similar, dissimilar] = self.weights;

@@ -5,7 +5,7 @@ use ndarray::{Array2, ArrayView2, s};
 use super::{ObjectiveError, SiteObjective};
 use crate::learn::unpsl::settings::Threshold;
 use crate::numeric::portable::inner_product;
-use crate::numeric::precision::Precision;
+use crate::numeric::precision::{Fit, Precision};
 
 /// f_p at one W, and its derivatives. Sums of them over the sites are those of the whole smooth part.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,9 +58,11 @@ impl SiteObjective {
             threshold: ThresholdDerivatives::default(),
         };
         let compared = self.loss.compared(&metric);
+        let mut fit = Fit::SUITS;
         if let Some(threshold) = self.threshold_of(matrix, &compared) {
             let of_pairs = self.loss.derivatives(compared, threshold, rows);
             found.objective = self.loss_scale * of_pairs.loss;
+            fit = self.fit(matrix, Some(threshold), found.objective);
             found.gradient = of_pairs.gradient * self.loss_scale;
             found.slope = of_pairs.slope.map(|slope| slope * self.loss_scale);
             if of_pairs.curvature_sum > 0.0 {
@@ -76,11 +78,11 @@ impl SiteObjective {
         }
         let learned = self.settings.threshold_at(matrix, self.features);
         if self.settings.precision == Precision::Rounded {
-            found = self.rounded(matrix, (rows, learned), found)?;
+            found = self.rounded(matrix, (rows, learned), found, fit)?;
         }
         // It is not along the patients' axes alone.
         self.add_correlation(&metric, rows, &mut found);
-        found.objective = self.released(matrix, found.objective);
+        found.objective = self.released(matrix, found.objective, fit);
         Ok(found)
     }
 

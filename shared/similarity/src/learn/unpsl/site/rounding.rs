@@ -14,12 +14,20 @@ use crate::learn::unpsl::totals::Summary;
 use crate::numeric::axes::Axes;
 use crate::numeric::linear_algebra::{LinearAlgebraError, product, symmetric_eigen};
 use crate::numeric::offsets::{Offsets, Shifted};
+use crate::numeric::precision::Fit;
 use crate::numeric::seed::Seed;
 
 /// The step of the objective and of Gamma, in patients.
 pub(in crate::learn::unpsl) const FINE: f64 = 0.0078125;
 /// The step of T, in patients.
 const COARSE: f64 = 0.5;
+/// So many times as long it is at most, where a metric does not suit a site's patients.
+const COARSE_UNFIT: f64 = 8.0;
+
+/// The steps of the objective and of Gamma, and of T, in patients.
+fn steps(fit: Fit) -> [f64; 2] {
+    [FINE * fit.steps(), COARSE * fit.steps().min(COARSE_UNFIT)]
+}
 
 /// What one standardised patient adds at W = 0, where no pair is separated.
 #[derive(Debug, Clone, Copy, Default)]
@@ -38,6 +46,7 @@ impl SiteObjective {
         whole: &Array2<f64>,
         (rows, learned): (Option<&[usize]>, Option<f64>),
         exact: SiteDerivatives,
+        fit: Fit,
     ) -> Result<SiteDerivatives, ObjectiveError> {
         let own;
         let axes = match rows {
@@ -47,25 +56,27 @@ impl SiteObjective {
                 &own
             }
         };
-        let [fine, coarse] = [FINE * self.patient.slope, COARSE * self.patient.curvature];
+        let [fine, coarse] = steps(fit);
+        let [slope_step, curvature_step] =
+            [fine * self.patient.slope, coarse * self.patient.curvature];
         let asked = rows.map_or("derivatives".to_owned(), |rows| format!("{rows:?}"));
         let mut shifted = self.offsets.at(&asked, whole.iter());
-        let gradient = shifted.symmetric(axes.inside(&exact.gradient.view()), fine);
-        let curvature = shifted.symmetric(axes.inside(&exact.curvature.view()), coarse);
+        let gradient = shifted.symmetric(axes.inside(&exact.gradient.view()), slope_step);
+        let curvature = shifted.symmetric(axes.inside(&exact.curvature.view()), curvature_step);
         let metric = whole.slice(s![..self.features, ..]);
         let slope = exact
             .slope
-            .map(|slope| self.rounded_slope(&metric, slope, &mut shifted));
+            .map(|slope| self.rounded_slope(&metric, slope, (slope_step, &mut shifted)));
         let threshold = match self.settings.threshold {
             Threshold::Fixed(_) | Threshold::Site => ThresholdDerivatives::default(),
             Threshold::Common(_) => {
                 let [own, all] = self.at_zero.map(|one| one.at(learned));
                 let ThresholdDerivatives { first, second } = exact.threshold;
-                let second = shifted.nearest(second, COARSE * self.patient.slope / 4.0);
+                let second = shifted.nearest(second, coarse * self.patient.slope / 4.0);
                 ThresholdDerivatives {
                     first: match adds_up(&self.settings) {
-                        true => shifted.nearest(first - own.slope, fine) + all.slope,
-                        false => shifted.nearest(first, fine),
+                        true => shifted.nearest(first - own.slope, slope_step) + all.slope,
+                        false => shifted.nearest(first, slope_step),
                     },
                     second: second.max(0.0),
                 }
@@ -84,10 +95,11 @@ impl SiteObjective {
     pub(super) fn rounded_objective(
         &self,
         (metric, learned): (&Array2<f64>, Option<f64>),
-        exact: f64,
+        (exact, fit): (f64, Fit),
     ) -> f64 {
         let mut shifted = self.offsets.at("objective", metric.iter());
-        let mut fine = |number: f64| shifted.nearest(number, FINE * self.patient.slope);
+        let [fine, _] = steps(fit);
+        let mut fine = |number: f64| shifted.nearest(number, fine * self.patient.slope);
         if !adds_up(&self.settings) {
             return fine(exact);
         }
@@ -100,7 +112,7 @@ impl SiteObjective {
         &self,
         metric: &ArrayView2<f64>,
         mut slope: Array2<f64>,
-        shifted: &mut Shifted,
+        (step, shifted): (f64, &mut Shifted),
     ) -> Array2<f64> {
         let patients = self.loss.patients();
         let spread = |rows: &ArrayView2<f64>| {
@@ -120,7 +132,7 @@ impl SiteObjective {
         };
         for ((row, column), entry) in slope.indexed_iter_mut() {
             let other = of_metric.get(column).unwrap_or(&of_features[row]);
-            let step = FINE * self.patient.slope * of_features[row] * other;
+            let step = step * of_features[row] * other;
             *entry = if step > 0.0 {
                 shifted.nearest(*entry, step)
             } else {
