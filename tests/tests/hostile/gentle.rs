@@ -57,8 +57,8 @@ enum Model {
     Cox,
 }
 
-/// By Box and Muller.
-pub(crate) fn normal(random: &mut ChaCha8Rng) -> f64 {
+/// By Box and Muller: with the tails that a sum of few draws lacks.
+fn normal(random: &mut ChaCha8Rng) -> f64 {
     let (radius, angle) = (random.random::<f64>(), random.random::<f64>());
     (-2.0 * (1.0 - radius).ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
 }

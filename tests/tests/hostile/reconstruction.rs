@@ -12,7 +12,6 @@ mod patients;
 mod search;
 mod strata;
 
-use super::gentle::normal;
 use super::masks::Court;
 use kindred_tests::deployment::SITES;
 use kindred_tests::federation::RUN;
@@ -24,7 +23,7 @@ use privacy::Disclosure;
 use privacy::sums::Words;
 use protocol::message::unpsl::{self, Derivatives, Differentiating};
 use protocol::message::{Answer, Request, ToSite};
-use rand::SeedableRng;
+use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use search::search;
 use std::collections::BTreeMap;
@@ -159,6 +158,11 @@ fn guess(like: &[Patients], seed: u64) -> Vec<Patients> {
         }
     };
     like.iter().map(&mut of_site).collect()
+}
+
+/// Twelve draws make a number that is nearly normal.
+fn normal(draw: &mut ChaCha8Rng) -> f64 {
+    (0..12).map(|_| draw.random::<f64>()).sum::<f64>() - 6.0
 }
 
 fn cholesky(matrix: &Array2<f64>) -> Array2<f64> {

@@ -47,7 +47,7 @@ pub(crate) fn features(
 fn is_outcome(outcome: &OutcomeSpecification, name: &str) -> bool {
     let event = match &outcome.kind {
         OutcomeKind::Survival { event, .. } => Some(event.as_str()),
-        _ => None,
+        OutcomeKind::Binary { .. } | OutcomeKind::Categorical { .. } | OutcomeKind::Numeric => None,
     };
     outcome.column == name || event == Some(name)
 }

@@ -3,7 +3,7 @@
 //! off what its own patients add, and looks for the others' rows. The same against one baseline for all hospitals, whose cells of time it would
 //! cut around that patient if it could.
 
-use crate::gentle::normal;
+use super::normal;
 use ndarray::{Array1, Array2, ArrayView1, s};
 use protocol::job::Job;
 use rand::{RngExt, SeedableRng};

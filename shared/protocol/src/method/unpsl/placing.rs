@@ -100,7 +100,14 @@ fn filled(
                 }
                 filled[place] = most.1;
             }
-            _ => {}
+            (Value::Number(_) | Value::Level(_), _)
+            | (
+                Value::Missing,
+                FeatureKind::Numeric { .. }
+                | FeatureKind::Age { .. }
+                | FeatureKind::Ordinal { .. }
+                | FeatureKind::Binary { .. },
+            ) => {}
         }
     }
     match wanted.is_empty() {

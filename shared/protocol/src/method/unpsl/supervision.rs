@@ -149,7 +149,7 @@ mod tests {
     use super::*;
     use ndarray::Array2;
     use similarity::learn::unpsl::{JudgedPairs, Labels, SiteObjective, summarise};
-    use similarity::numeric::precision::Precision;
+    use similarity::numeric::precision::{Fit, Precision, UNFIT};
     use similarity::numeric::seed::Seed;
 
     /// Values from -1 to 1.
@@ -215,27 +215,32 @@ mod tests {
                 })
             })
             .collect();
+        let bound = supervision.error(&rounded, &totals);
         let mut most = 0.0_f64;
         for question in 0..20 {
-            // A gentle metric suits the patients, another does not, and what is said of it is coarser.
-            let size = [0.7, 0.02][question % 2];
-            let w = Array2::from_shape_fn((4, 2), |(row, column)| {
-                size * number(7 + row * 2 + column + 31 * question)
+            let chosen = Array2::from_shape_fn((4, 2), |(row, column)| {
+                0.7 * number(7 + row * 2 + column + 31 * question)
             });
             // Rounded ones differ by a constant.
-            let [said, exact] = [0, 1].map(|kind: usize| {
-                let at = |w: &Array2<f64>| {
-                    let own = sites.iter().map(|site| site[kind].derivatives(w, None));
-                    own.map(|own| own.unwrap().objective).sum::<f64>()
-                };
-                at(&w) - at(&Array2::zeros(w.raw_dim()))
-            });
-            let fits = sites.iter().map(|site| site[0].fit_at(&w).steps());
-            most = most.max((said - exact).abs() / fits.fold(1.0, f64::max));
+            let off_at = |w: &Array2<f64>| {
+                let [said, exact] = [0, 1].map(|kind: usize| {
+                    let at = |w: &Array2<f64>| {
+                        let own = sites.iter().map(|site| site[kind].derivatives(w, None));
+                        own.map(|own| own.unwrap().objective).sum::<f64>()
+                    };
+                    at(w) - at(&Array2::zeros(w.raw_dim()))
+                });
+                (said - exact).abs()
+            };
+            assert!(off_at(&chosen) <= UNFIT * bound);
+            // As steep as it suits the patients.
+            let suits = |w: &Array2<f64>| sites.iter().all(|site| site[0].fit_at(w) == Fit::SUITS);
+            let gentler = std::iter::successors(Some(chosen), |w| Some(w * 0.7));
+            most = most.max(off_at(&gentler.take(40).find(suits).unwrap()));
         }
         Off {
             most,
-            bound: supervision.error(&rounded, &totals),
+            bound,
             evenly: rounded.half_step(&totals) * totals.sites as f64 / totals.patients as f64,
         }
     }
