@@ -3,7 +3,7 @@
 //! The attacker knows one feature of every patient, or four, their classes, and asks about metrics of these features alone, each as steep
 //! as hospitals answer. Entries of Gamma are then sums of the last feature's values with factors that it works out; so are those of T.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // an attack says what it read
 
 use ndarray::{Array1, Array2, Axis};
 use similarity::learn::unpsl::{
