@@ -186,10 +186,11 @@ impl Chromium {
         });
     }
 
-    /// The words of the page.
+    /// The words of the page, as soon as it has a body.
     #[track_caller]
     pub fn words(&self) -> String {
-        text(&self.evaluate("document.body.innerText"))
+        let words = || self.evaluated("document.body.innerText").ok();
+        text(&until("the words of a page", PATIENCE, words))
     }
 
     /// The page says all of this.
@@ -218,7 +219,9 @@ impl Chromium {
     pub fn leave(&self, by: impl FnOnce()) {
         self.evaluate("window.isBefore = true");
         by();
-        self.wait_for("!window.isBefore && document.readyState === 'complete'");
+        self.wait_for(
+            "!window.isBefore && document.body !== null && document.readyState === 'complete'",
+        );
     }
 
     /// Writes letters: into a field, or to choose by their beginning from a list.

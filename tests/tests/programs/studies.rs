@@ -68,8 +68,10 @@ fn a_study_goes_from_a_draft_to_its_card_and_its_runs() {
         "demo: proposed, waiting for the approval of north, south, east, west",
     );
     // All are connected, and the card waits for nothing but their approvals.
-    let shown = study(&deployment, &["show", "demo"]).must_succeed();
-    assert!(!shown.stdout.contains("not connected"), "{}", shown.stdout);
+    until("all are connected", PATIENCE, || {
+        let shown = study(&deployment, &["show", "demo"]).must_succeed();
+        (!shown.stdout.contains("not connected")).then_some(())
+    });
     study(&deployment, &["card", "demo", "--out", "early"]).must_fail(GOING, &[]);
 
     for site in &SITES[..3] {
