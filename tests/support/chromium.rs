@@ -7,12 +7,14 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
-/// Browsers that were started.
+/// Drivers that were started.
 static STARTED: AtomicU32 = AtomicU32::new(0);
+/// Drivers that are started for one browser at most.
+const STARTS_MAX: usize = 5;
 /// Stops of the focus, at most, until a page has been walked through.
 const STOPS_MAX: usize = 150;
 /// Where the focus is, and what is wrong with how it shows.
@@ -85,21 +87,36 @@ pub struct Chromium {
     session: String,
 }
 
+/// Starts a driver; gives its port. One that finds the port of its choice taken ends, and the next chooses another.
+fn drive(home: &Home, program: &Path) -> (Process, u16) {
+    for _ in 0..STARTS_MAX {
+        // A home may have had others, whose logs have other ports.
+        let name = format!("chromedriver-{}", STARTED.fetch_add(1, Ordering::Relaxed));
+        let mut driver = home.start(&name, program, &["--port=0"]);
+        let port = until("the port of chromedriver", PATIENCE, || {
+            match driver.log().split_once("started successfully on port ") {
+                Some((_, said)) => said.split_once('.')?.0.parse().ok().map(Some),
+                None => driver.ended().map(|_| None),
+            }
+        });
+        if let Some(port) = port {
+            return (driver, port);
+        }
+        let log = driver.log();
+        assert!(
+            log.contains("Address already in use"),
+            "chromedriver ended:\n{log}"
+        );
+    }
+    panic!("chromedriver found no port in {STARTS_MAX} starts");
+}
+
 impl Chromium {
     /// Starts one; where there is no Chromium or no driver, says so.
     pub fn start(home: &Home) -> Option<Self> {
         let browser = found(&["chromium", "chromium-browser"])?;
         let driver = found(&["chromedriver"])?;
-        // A home may have had others, whose logs have other ports.
-        let name = format!("chromedriver-{}", STARTED.fetch_add(1, Ordering::Relaxed));
-        let mut driver = home.start(&name, &driver, &["--port=0"]);
-        let began = "started successfully on port ";
-        driver.wait_for(began);
-        let port = until("the port of chromedriver", PATIENCE, || {
-            let log = driver.log();
-            let (_, said) = log.split_once(began)?;
-            said.split_once('.')?.0.parse().ok()
-        });
+        let (driver, port) = drive(home, &driver);
         let arguments = [
             "--headless",
             "--no-sandbox",
