@@ -7,7 +7,8 @@
 
 use ndarray::{Array1, Array2, Axis};
 use similarity::learn::unpsl::{
-    Labels, PairWeights, Settings, SiteDerivatives, SiteObjective, Threshold, Totals, summarise,
+    COARSE_UNFIT, Labels, PairWeights, Settings, SiteDerivatives, SiteObjective, Threshold, Totals,
+    summarise,
 };
 use similarity::numeric::linear_algebra::Cholesky;
 use similarity::numeric::precision::{Fit, Precision};
@@ -24,7 +25,7 @@ const STEEPEST: f64 = 100.0;
 /// A metric of the known features, and a threshold.
 type Question = (Array1<f64>, f64);
 
-/// One hospital: what is known of its patients, a column a feature, the secret, and their classes.
+/// One hospital: what is known of its patients (a feature in each column), the secret, and their classes.
 struct Site {
     known: Array2<f64>,
     secret: Array1<f64>,
@@ -288,7 +289,7 @@ fn read(sites: &[Site], kind: Secret, precision: Precision, asked: &[Question]) 
             said: said(&answers(&objectives, question), known),
             steps: {
                 let longest = longest(&objectives, question);
-                [longest, longest.min(8.0)]
+                [longest, longest.min(COARSE_UNFIT)]
             },
         })
         .collect();
@@ -369,7 +370,7 @@ fn assert_read_at_most(hospitals: [usize; 2], kind: Secret, most: [usize; 2]) {
             .map(|(metric, _)| (metric.clone(), 0.0))
             .collect();
         let ways = centres.iter().flat_map(|centre| {
-            [(&steep, 1.0), (&along, 1.0), (&steep, 8.0)]
+            [(&steep, 1.0), (&along, 1.0), (&steep, COARSE_UNFIT)]
                 .map(|(moves, most)| suited(&objectives, (centre, most), moves))
         });
         let ways: Vec<Vec<Question>> = ways.chain([steep.clone()]).collect();

@@ -257,7 +257,7 @@ impl Run {
     pub fn ending(&self) -> Option<&Ending> {
         match &self.step {
             Step::Ended(ending) => Some(ending),
-            _ => None,
+            Step::Joining { .. } | Step::Asking(_) => None,
         }
     }
 

@@ -76,7 +76,8 @@ pub use settings::{
 };
 pub use shared::SharedPatients;
 pub use site::{
-    LocalSolution, ObjectiveError, SiteDerivatives, SiteObjective, ThresholdDerivatives,
+    COARSE_UNFIT, COARSER, LocalSolution, ObjectiveError, SiteDerivatives, SiteObjective,
+    ThresholdDerivatives,
 };
 pub use totals::{Summary, Totals, summarise};
 pub use way_out::{WayOut, missing_axis, way_out};

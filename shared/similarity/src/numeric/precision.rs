@@ -3,9 +3,6 @@
 /// The step of rounded numbers, in units of what one standardised patient adds.
 pub(crate) const STEP: f64 = 0.03125; // 2^-5
 
-/// So many times as long as usual are the steps at most.
-pub const UNFIT: f64 = 256.0;
-
 /// How well a question suits a site's own patients: what was learned from all patients does, or nearly. Another may be somebody's choice,
 /// or was learned from others, and is answered in longer steps.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -16,8 +13,8 @@ pub struct Fit {
 impl Fit {
     /// In the usual steps.
     pub const SUITS: Self = Self { steps: 1.0 };
-    /// In the longest.
-    pub const UNFIT: Self = Self { steps: UNFIT };
+    /// In the longest, so many times as long.
+    pub const UNFIT: Self = Self { steps: 256.0 };
 
     /// Of a question that suits patients so much worse than none, where so much is usual: steps grow in proportion, by powers of 2. What is
     /// no number suits nobody.
@@ -28,14 +25,14 @@ impl Fit {
             return Self::SUITS;
         }
         let powers = std::iter::successors(Some(2.0), |steps| Some(2.0 * steps));
-        let mut within = powers.take_while(|steps| *steps < UNFIT);
+        let mut within = powers.take_while(|steps| *steps < Self::UNFIT.steps);
         let steps = within.find(|steps| times <= *steps);
         steps.map_or(Self::UNFIT, |steps| Self { steps })
     }
 
     /// So many times as long as usual are the steps of what is said.
     #[must_use]
-    pub fn steps(self) -> f64 {
+    pub const fn steps(self) -> f64 {
         self.steps
     }
 }
@@ -68,7 +65,7 @@ impl Precision {
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // sites are few
     pub fn error_of_sum(self, sites: u64) -> f64 {
-        sites as f64 * UNFIT * self.error()
+        sites as f64 * Fit::UNFIT.steps * self.error()
     }
 }
 
@@ -93,7 +90,7 @@ mod tests {
             [0.011, 0.02, 0.021, 1.27].map(steps),
             [2.0, 2.0, 4.0, 128.0]
         );
-        assert_eq!([1.29, 9.0, f64::INFINITY, f64::NAN].map(steps), [UNFIT; 4]);
+        assert_eq!([1.29, 9.0, f64::INFINITY, f64::NAN].map(steps), [256.0; 4]);
     }
 
     #[test]

@@ -8,9 +8,9 @@ use crate::message::{self, Totals};
 use crate::stage::preparing::Prepared;
 use ndarray::{Array2, ArrayView1, ArrayView2, s};
 use similarity::learn::unpsl::{
-    CorrelationScope, Form, JUDGED_STEPS, Loss, PairWeights, Settings, SiteWeights,
+    COARSER, CorrelationScope, Form, JUDGED_STEPS, Loss, PairWeights, Settings, SiteWeights,
 };
-use similarity::numeric::precision::UNFIT;
+use similarity::numeric::precision::Fit;
 use similarity::numeric::prox::row_norm_sum;
 
 /// How much more all sites may weigh where a fold is held out: each takes similar and dissimilar pairs of the others to be left in as
@@ -20,8 +20,6 @@ const WEIGHT_OF_A_PART: f64 = 2.0;
 const PAIR_OF_A_PART: f64 = 16.0;
 /// The same where two folds are held out: a third of the patients makes a ninth of the pairs.
 const PAIR_OF_A_THIRD: f64 = 36.0;
-/// T is rounded by so many times the step of Gamma, where both are longest.
-const COARSER: f64 = 2.0;
 /// What the pairs of one patient weigh in a mean: no difference of two patients is longer than twice all squares.
 const MEAN_REACH: f64 = 2.0;
 
@@ -77,8 +75,8 @@ impl Possible {
             patients: totals.patients as f64,
             sites: totals.sites as f64,
             spreads: squares.iter().map(|square| square.sqrt()).collect(),
-            error: UNFIT * settings.error(totals) + ROUNDING * weight,
-            half_step: UNFIT * objective.half_step(totals) / weight / 2.0
+            error: Fit::UNFIT.steps() * settings.error(totals) + ROUNDING * weight,
+            half_step: Fit::UNFIT.steps() * objective.half_step(totals) / weight / 2.0
                 * match settings.supervision.wants_judgements() {
                     true => JUDGED_STEPS,
                     false => 1.0,

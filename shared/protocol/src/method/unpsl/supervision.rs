@@ -149,7 +149,7 @@ mod tests {
     use super::*;
     use ndarray::Array2;
     use similarity::learn::unpsl::{JudgedPairs, Labels, SiteObjective, summarise};
-    use similarity::numeric::precision::{Fit, Precision, UNFIT};
+    use similarity::numeric::precision::{Fit, Precision};
     use similarity::numeric::seed::Seed;
 
     /// Values from -1 to 1.
@@ -232,7 +232,7 @@ mod tests {
                 });
                 (said - exact).abs()
             };
-            assert!(off_at(&chosen) <= UNFIT * bound);
+            assert!(off_at(&chosen) <= Fit::UNFIT.steps() * bound);
             // As steep as it suits the patients.
             let suits = |w: &Array2<f64>| sites.iter().all(|site| site[0].fit_at(w) == Fit::SUITS);
             let gentler = std::iter::successors(Some(chosen), |w| Some(w * 0.7));

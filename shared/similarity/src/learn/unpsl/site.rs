@@ -27,6 +27,7 @@ pub(super) use rounding::FINE;
 use rounding::Patient;
 
 pub use derivatives::{SiteDerivatives, ThresholdDerivatives};
+pub use rounding::{COARSE_UNFIT, COARSER};
 
 /// An objective that cannot be made, or a matrix that does not fit it. No patient value is in it.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

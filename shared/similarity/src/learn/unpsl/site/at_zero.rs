@@ -75,12 +75,19 @@ impl AtZero {
 
     /// The least loss of these pairs at any threshold; where all are of one kind, that at the threshold `b`.
     pub(super) fn least(&self, b: f64) -> f64 {
+        self.loss(self.best().unwrap_or(self.sign * b))
+    }
+
+    /// The threshold of the least loss of an inner product. None where all pairs are of one kind: it is beyond all bounds.
+    fn best(&self) -> Option<f64> {
         let [similar, dissimilar] = self.weights;
-        let best = match similar > 0.0 && dissimilar > 0.0 {
-            true => libm::log(dissimilar / similar),
-            false => self.sign * b,
-        };
-        self.scale * (similar * softplus(best) + dissimilar * softplus(-best))
+        (similar > 0.0 && dissimilar > 0.0).then(|| libm::log(dissimilar / similar))
+    }
+
+    /// The loss at this threshold of an inner product.
+    fn loss(&self, own: f64) -> f64 {
+        let [similar, dissimilar] = self.weights;
+        self.scale * (similar * softplus(own) + dissimilar * softplus(-own))
     }
 
     /// What all these pairs weigh in the loss.
@@ -93,9 +100,7 @@ impl AtZero {
         let [similar, dissimilar] = self.weights;
         let own = match self.threshold {
             Threshold::Fixed(_) | Threshold::Common(_) => b.map(|b| self.sign * b),
-            Threshold::Site => {
-                (similar > 0.0 && dissimilar > 0.0).then(|| libm::log(dissimilar / similar))
-            }
+            Threshold::Site => self.best(),
         };
         // Of a best threshold beyond all bounds the loss is 0.
         let Some(own) = own else {
@@ -108,7 +113,7 @@ impl AtZero {
             Threshold::Fixed(_) | Threshold::Site => 0.0,
         };
         Flat {
-            loss: self.scale * (similar * softplus(own) + dissimilar * softplus(-own)),
+            loss: self.loss(own),
             slope: self.scale * slope,
         }
     }

@@ -22,7 +22,9 @@ pub(in crate::learn::unpsl) const FINE: f64 = 0.0078125;
 /// The step of T, in patients.
 const COARSE: f64 = 0.5;
 /// So many times as long it is at most, where a metric does not suit a site's patients.
-const COARSE_UNFIT: f64 = 8.0;
+pub const COARSE_UNFIT: f64 = 8.0;
+/// T is rounded by so many times the step of Gamma, where both are longest.
+pub const COARSER: f64 = COARSE * COARSE_UNFIT / (FINE * Fit::UNFIT.steps());
 
 /// The steps of the objective and of Gamma, and of T, in patients.
 fn steps(fit: Fit) -> [f64; 2] {
