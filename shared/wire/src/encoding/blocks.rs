@@ -8,7 +8,7 @@ use crate::generated as pb;
 use crate::generated::part::Part;
 
 /// Bytes of one block.
-const BLOCK_BYTES: usize = 64 << 10;
+pub(crate) const BLOCK_BYTES: usize = 64 << 10;
 /// Blocks of one message at most: 1 GiB.
 const BLOCKS_MAX: usize = 1 << 14;
 
@@ -37,17 +37,6 @@ impl Listed for Blocks {
     }
 }
 
-/// The blocks of these bytes, and how many they are.
-pub(crate) fn cut(bytes: &[u8]) -> (u32, OutgoingParts) {
-    let blocks: Vec<Vec<u8>> = bytes.chunks(BLOCK_BYTES).map(<[u8]>::to_vec).collect();
-    let count = length(blocks.len());
-    let parts = OutgoingParts {
-        blocks: Outgoing::of(blocks),
-        ..OutgoingParts::none()
-    };
-    (count, parts)
-}
-
 /// The blocks of so many bytes, and how many they are. The bytes are made piece by piece, as blocks are asked for: whoever sends them to
 /// many holds no copy for each.
 pub(crate) fn cut_pieces(
@@ -60,7 +49,10 @@ pub(crate) fn cut_pieces(
         while rest.len() < BLOCK_BYTES
             && let Some(piece) = pieces.next()
         {
-            rest.extend(piece);
+            match rest.is_empty() {
+                true => rest = piece,
+                false => rest.extend(piece),
+            }
         }
         let after = rest.split_off(rest.len().min(BLOCK_BYTES));
         let bytes = std::mem::replace(&mut rest, after);

@@ -141,12 +141,8 @@ impl fmt::Debug for OutgoingMatrices {
 }
 
 fn little_endian(entries: &[f64]) -> Bytes {
-    let mut bytes = vec![0; entries.len() * ENTRY_BYTES];
-    let (places, _) = bytes.as_chunks_mut::<ENTRY_BYTES>();
-    for (place, entry) in places.iter_mut().zip(entries) {
-        *place = entry.to_le_bytes();
-    }
-    Bytes::from(bytes)
+    let bytes = entries.iter().map(|entry| entry.to_le_bytes());
+    Bytes::from(bytes.collect::<Vec<_>>().into_flattened())
 }
 
 /// The matrices of a message on their way in.

@@ -1,6 +1,6 @@
 //! What sites tell of each other's sums: keys, covered words, and exchanges that closed.
 
-use crate::encoding::blocks;
+use crate::encoding::blocks::{self, BLOCK_BYTES};
 use crate::encoding::parts::{Declared, IncomingParts, OutgoingParts, Travels};
 use crate::encoding::sealed::sha256_of;
 use crate::encoding::values::{at_most, run_id};
@@ -72,18 +72,26 @@ pub(crate) fn encapsulations(found: pb::Encapsulations) -> Result<Encapsulations
     })
 }
 
+/// Words that are made bytes at once: those of a block.
+const PIECE_WORDS: usize = BLOCK_BYTES / WORD_BYTES;
+
 impl Travels for Covered {
     type Header = pb::Covered;
 
     fn cut(self) -> (pb::Covered, OutgoingParts) {
-        let words = self.words.as_slice();
-        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let (blocks, parts) = blocks::cut(&bytes);
+        let Self { kind, words, tag } = self;
+        let count = words.as_slice().len();
+        let pieces = (0..count.div_ceil(PIECE_WORDS)).map(move |piece| {
+            let piece = words.as_slice().chunks(PIECE_WORDS).nth(piece);
+            let bytes = piece.into_iter().flatten().map(|word| word.to_le_bytes());
+            bytes.collect::<Vec<_>>().into_flattened()
+        });
+        let (blocks, parts) = blocks::cut_pieces(count * WORD_BYTES, pieces);
         let header = pb::Covered {
-            kind: self.kind.to_owned(),
-            words: words.len() as u64,
+            kind: kind.to_owned(),
+            words: count as u64,
             blocks,
-            tag: self.tag.map_or(Vec::new(), tag_to_proto),
+            tag: tag.map_or(Vec::new(), tag_to_proto),
         };
         (header, parts)
     }
@@ -136,10 +144,15 @@ const TOTAL_BYTES: usize = 18;
 
 fn total_bytes(total: &Total) -> Vec<u8> {
     let word = |word: &TotalWord| {
-        let halves = word.halves.into_iter().flat_map(u64::to_le_bytes);
-        halves.chain(word.carries).collect::<Vec<u8>>()
+        let mut bytes = [0; TOTAL_BYTES];
+        let (halves, carries) = bytes.split_at_mut(TOTAL_BYTES - word.carries.len());
+        let low = halves.as_chunks_mut().0.iter_mut().zip(word.halves);
+        low.for_each(|(bytes, half)| *bytes = half.to_le_bytes());
+        carries.copy_from_slice(&word.carries);
+        bytes
     };
-    total.as_slice().iter().flat_map(word).collect()
+    let words = total.as_slice().iter().map(word);
+    words.collect::<Vec<_>>().into_flattened()
 }
 
 fn total(bytes: &[u8], sum_of_tags: &[u8]) -> Result<Option<Total>, WireError> {
@@ -147,13 +160,10 @@ fn total(bytes: &[u8], sum_of_tags: &[u8]) -> Result<Option<Total>, WireError> {
         return Ok(None);
     }
     let word = |word: &[u8; TOTAL_BYTES]| {
-        let half = |at: usize| {
-            let bytes = word[at..at + 8].iter().rev();
-            bytes.fold(0, |number, byte| number << 8 | u64::from(*byte))
-        };
+        let (halves, carries) = word.as_chunks();
         TotalWord {
-            halves: [half(0), half(8)],
-            carries: [word[16], word[17]],
+            halves: [0, 1].map(|half: usize| u64::from_le_bytes(halves[half])),
+            carries: [carries[0], carries[1]],
         }
     };
     let words = bytes.as_chunks().0.iter().map(word).collect();

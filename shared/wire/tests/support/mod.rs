@@ -99,7 +99,7 @@ pub(crate) fn gate() -> Gate {
     let rules = Rules {
         operators: Allowed::Everything,
         methods: Allowed::Everything,
-        permissions: BTreeSet::from([Permission::SecondMoments]),
+        permissions: BTreeSet::from([Permission::SecondMoments, Permission::PairSums]),
         ceilings: Limits {
             rounds: 1_000_000,
             ..Rules::default().ceilings
@@ -111,7 +111,7 @@ pub(crate) fn gate() -> Gate {
         method: Some("unpsl".to_owned()),
         limits: None,
         sites: 3,
-        permissions: BTreeSet::from([Permission::SecondMoments]),
+        permissions: BTreeSet::from([Permission::SecondMoments, Permission::PairSums]),
         round_limit: 1_000_000,
         folds: 1,
         validation: None,
