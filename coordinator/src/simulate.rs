@@ -299,7 +299,7 @@ fn leave(
                 })?;
                 report::write(card, &folder)?;
             }
-            keep_sites(files, &result, home, output.path())?;
+            keep_sites(plan, files, &result, home, output.path())?;
             Some(output.finish()?)
         }
     };
@@ -339,22 +339,23 @@ fn issue_certificates(plan: &Plan, folder: &Path) -> Result<Parties, SimulateErr
     })
 }
 
-/// Moves what stays at each site into `OUT/sites/<name>`: a deployed site keeps it in its folder.
+/// Puts what stays at each site into `OUT/sites/<name>`: a deployed site keeps it in its folder. Of a federation that goes on they are
+/// copies, for its pages show the files.
 fn keep_sites(
+    plan: &Plan,
     files: &[(SiteName, PathBuf)],
     result: &RunResult,
     home: &Path,
     output: &Path,
 ) -> Result<(), SimulateError> {
     for (site, _) in files {
-        let kept = agents::folder(home, site)
-            .join("runs")
-            .join(result.run.as_str());
+        let folder = agents::folder(home, site);
+        let kept = folder.join("runs").join(result.run.as_str());
         let target = output.join("sites").join(site.as_str());
-        let copied = wire::private::folder(&target)
-            .and_then(|()| copy(&kept, &target))
-            .and_then(|()| copy_file(&agents::folder(home, site).join("journal.jsonl"), &target));
-        copied.map_err(|source| SimulateError::File {
+        let put = wire::private::folder(&target)
+            .and_then(|()| put_files(&kept, &target, plan.is_kept))
+            .and_then(|()| copy(&folder.join("journal.jsonl"), &target));
+        put.map_err(|source| SimulateError::File {
             path: target,
             source,
         })?;
@@ -362,17 +363,21 @@ fn keep_sites(
     Ok(())
 }
 
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
+fn put_files(from: &Path, to: &Path, is_kept: bool) -> io::Result<()> {
     if !from.is_dir() {
         return Ok(());
     }
     for entry in std::fs::read_dir(from)? {
-        copy_file(&entry?.path(), to)?;
+        let (name, path) = entry.map(|entry| (entry.file_name(), entry.path()))?;
+        // Another file system takes no file but a copy.
+        if is_kept || std::fs::rename(&path, to.join(name)).is_err() {
+            copy(&path, to)?;
+        }
     }
     Ok(())
 }
 
-fn copy_file(from: &Path, folder: &Path) -> io::Result<()> {
+fn copy(from: &Path, folder: &Path) -> io::Result<()> {
     match from.file_name() {
         Some(name) if from.is_file() => std::fs::copy(from, folder.join(name)).map(drop),
         _ => Ok(()),

@@ -34,7 +34,10 @@ impl Patients {
     /// The same without a copy, where that can be.
     pub(crate) fn lent_name(&self, index: usize) -> Cow<'_, str> {
         match self.named {
-            true => String::from_utf8_lossy(self.bytes(index)),
+            true => match std::str::from_utf8(self.bytes(index)) {
+                Ok(name) => name.into(),
+                Err(_) => self.id(index).into(),
+            },
             false => (index + 1).to_string().into(),
         }
     }
@@ -134,10 +137,12 @@ impl fmt::Debug for Patients {
 /// SHA-256 of the identifiers, columns and outcomes of a cohort. One column's bytes are made at a time.
 pub(crate) fn digest(cohort: &Cohort, patients: &Patients) -> String {
     let numbers = |values: &Array1<f64>| -> Vec<u8> {
-        values.iter().copied().flat_map(f64::to_le_bytes).collect()
+        let bytes = values.iter().map(|value| value.to_le_bytes());
+        bytes.collect::<Vec<_>>().into_flattened()
     };
     let codes = |codes: &mut dyn Iterator<Item = u32>| -> Vec<u8> {
-        codes.flat_map(u32::to_le_bytes).collect()
+        let bytes = codes.map(u32::to_le_bytes);
+        bytes.collect::<Vec<_>>().into_flattened()
     };
     let names = (0..patients.len()).map(|row| (patients.name(row) + "\n").into_bytes());
     let columns = cohort.columns().iter().flat_map(|column| {

@@ -123,11 +123,14 @@ impl SharedPatients {
     pub(super) fn stretch(&self, places: Range<usize>) -> CowArray<'_, f64, Ix2> {
         match &self.rows {
             None => self.matrix.slice(s![places, ..]).into(),
-            Some(rows) => {
-                let mut own = Array2::zeros((places.len(), self.ncols()));
-                let targets = own.rows_mut().into_iter().zip(&rows[places]);
-                targets.for_each(|(mut to, row)| to.assign(&self.matrix.row(*row as usize)));
-                own.into()
+            Some(_) => {
+                let shape = (places.len(), self.ncols());
+                let mut own = Vec::with_capacity(shape.0 * shape.1);
+                for place in places {
+                    own.extend_from_slice(self.row(place));
+                }
+                let own = Array2::from_shape_vec(shape, own);
+                own.expect("a row for each place").into()
             }
         }
     }

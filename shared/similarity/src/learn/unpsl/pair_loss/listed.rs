@@ -9,6 +9,7 @@ pub(super) use slopes::Slopes;
 use ndarray::parallel::prelude::*;
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 use rand::seq::index;
+use rayon::slice::ParallelSlice;
 
 use super::{Pass, Passed, RowSums, Sums, curvature};
 use crate::learn::unpsl::labels::{JudgedPairs, Labels, PairCounts};
@@ -39,13 +40,12 @@ pub(super) struct ListedPairs {
 struct Alike(Vec<u64>);
 
 impl Alike {
-    /// Of so many pairs, in their order.
-    fn of(count: usize, pairs: impl Iterator<Item = bool>) -> Self {
-        let mut words = vec![0; count.div_ceil(WORD)];
-        for (place, is_similar) in pairs.enumerate() {
-            words[place / WORD] |= u64::from(is_similar) << (place % WORD);
-        }
-        Self(words)
+    /// Those of at most 64 pairs.
+    fn word(pairs: impl Iterator<Item = bool>) -> u64 {
+        let bits = pairs.enumerate();
+        bits.fold(0, |word, (place, is_similar)| {
+            word | u64::from(is_similar) << place
+        })
     }
 
     /// How many are.
@@ -75,23 +75,23 @@ impl ListedPairs {
     pub(super) fn new(labels: &Labels, partners: usize, seed: Seed) -> Self {
         let patients = labels.patients();
         let (offsets, others) = sorted(patients, &draw(labels, partners, seed));
-        let blocks = blocks(patients, BLOCK_PATIENTS)
-            .into_par_iter()
-            .map(|block| {
-                let each = block.flat_map(|one| {
-                    let own = others[offsets[one]..offsets[one + 1]].iter();
-                    own.map(move |other| labels.of_pair(one, *other as usize) > 0)
-                });
-                each.collect::<Vec<bool>>()
-            });
-        let kinds = Alike::of(
-            others.len(),
-            blocks.collect::<Vec<_>>().into_iter().flatten(),
-        );
+        let words = others.par_chunks(WORD).enumerate().map(|(word, others)| {
+            let begin = word * WORD;
+            // The last who begins there has the pair.
+            let mut one = offsets.partition_point(|offset| *offset <= begin) - 1;
+            let is_similar = |(place, other): (usize, &u32)| {
+                while offsets[one + 1] <= place {
+                    one += 1;
+                }
+                labels.of_pair(one, *other as usize) > 0
+            };
+            Alike::word((begin..).zip(others).map(is_similar))
+        });
+        let alike = Alike(words.collect());
         Self {
             offsets,
             others,
-            alike: kinds,
+            alike,
         }
     }
 
@@ -104,11 +104,14 @@ impl ListedPairs {
         });
         let mut labelled: Vec<_> = labelled.collect();
         labelled.sort_unstable();
-        let alike = labelled.iter().map(|(_, is_similar)| *is_similar);
+        let of_word = |pairs: &[([u32; 2], bool)]| {
+            let pairs = pairs.iter().map(|(_, is_similar)| *is_similar);
+            Alike::word(pairs)
+        };
         Self {
             offsets: offsets(patients, labelled.iter().map(|([one, _], _)| *one)),
             others: labelled.iter().map(|([_, other], _)| *other).collect(),
-            alike: Alike::of(labelled.len(), alike),
+            alike: Alike(labelled.chunks(WORD).map(of_word).collect()),
         }
     }
 
