@@ -65,6 +65,23 @@ fn what_does_not_fit_is_an_error_before_anything_leaves() {
 }
 
 proptest! {
+    /// As conversion to 128 bits has it, which is slower.
+    #[test]
+    fn a_number_is_rounded_once_to_the_nearest(bits: u64, exponent in 0_i32..140) {
+        let any = f64::from_bits(bits);
+        let mantissa = f64::from_bits((bits & ((1 << 52) - 1)) | 1_f64.to_bits());
+        let sized = mantissa * 2_f64.powi(exponent - 86) * any.signum();
+        let halves = (bits >> 12) as f64 * 2_f64.powi(-65);
+        for real in [any, sized, halves, -halves] {
+            if real.abs() < 2_f64.powi(54) {
+                let mut numbers = Numbers { reals: vec![real], ..Numbers::default() };
+                let wanted = (real * 2_f64.powi(64)).round_ties_even() as i128;
+                let found = Words::of(&mut numbers).unwrap();
+                prop_assert_eq!(found.as_slice(), [wanted.cast_unsigned()]);
+            }
+        }
+    }
+
     #[test]
     fn sums_are_exact_in_any_order(
         mut terms in prop::collection::vec((0_u64..1 << 40, -1_000_000_i64..1_000_000, -40_i32..40), 1..40),

@@ -173,10 +173,7 @@ impl Writer {
                 self.half = false;
                 let fits = real.abs() < REAL_MAX;
                 self.is_out_of_range |= !fits;
-                // Rounded once, to the nearest: the product is exact, for it moves the exponent alone.
-                #[allow(clippy::cast_possible_truncation)] // below 2^118
-                let fixed = (**real * 2_f64.powi(REAL_BITS)).round_ties_even() as i128;
-                self.words.push(fixed.cast_unsigned());
+                self.words.push(fixed(**real).cast_unsigned());
             }
             Number::Measure(measure) => {
                 self.half = false;
@@ -230,6 +227,28 @@ impl Reader<'_> {
     fn next(&mut self) -> u128 {
         self.words.next().copied().unwrap_or(0)
     }
+}
+
+/// A number below 2^54 times 2^64, rounded once: to the nearest, of two to the even one.
+#[inline]
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss
+)] // each part fits
+fn fixed(real: f64) -> i128 {
+    const SHIFT: f64 = 4_503_599_627_370_496.0; // 2^52: adding it rounds to a whole number
+    let size = real.abs();
+    let whole = size as i64;
+    // Exact, for it moves the exponent alone.
+    let rest = (size - whole as f64) * 2_f64.powi(REAL_BITS);
+    let rest = if rest < SHIFT {
+        (rest + SHIFT) - SHIFT
+    } else {
+        rest
+    };
+    let fixed = (i128::from(whole) << REAL_BITS) + i128::from(rest as u64);
+    if real < 0.0 { -fixed } else { fixed }
 }
 
 /// A number as limbs of 96 bits, the lowest first, each with the number's sign; none where it is too large. What is below

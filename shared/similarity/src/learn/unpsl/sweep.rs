@@ -197,24 +197,32 @@ fn inner_products_body(own: &[f64], rows: &[f64], others: &[u32], products: &mut
 #[inline(always)]
 fn add_curvatures_body(derivatives: &[f64], kinds: Kinds, sum: &mut f64) {
     let mut sums = [[0.0; LANES]; 4];
-    let [similar, similar_squares, dissimilar, dissimilar_squares] = &mut sums;
     let (chunks, rest) = derivatives.as_chunks::<LANES>();
+    for chunk in chunks {
+        add_sizes(chunk, &mut sums);
+    }
     let mut last = [0.0; LANES];
     last[..rest.len()].copy_from_slice(rest);
-    for chunk in chunks.iter().chain([&last]) {
-        for (lane, value) in chunk.iter().enumerate() {
-            let below = if *value < 0.0 { -value } else { 0.0 };
-            let above = if *value < 0.0 { 0.0 } else { *value };
-            similar[lane] += below;
-            similar_squares[lane] += below * below;
-            dissimilar[lane] += above;
-            dissimilar_squares[lane] += above * above;
-        }
-    }
+    add_sizes(&last, &mut sums);
     let [similar, similar_squares, dissimilar, dissimilar_squares] =
         sums.map(|lanes| lanes.iter().sum::<f64>());
     *sum += similar - similar_squares / kinds.similar;
     *sum += dissimilar - dissimilar_squares / kinds.dissimilar;
+}
+
+/// Adds the sizes and squares of derivatives below 0, which are of similar pairs, and of those above.
+#[inline(always)]
+fn add_sizes(chunk: &[f64; LANES], sums: &mut [[f64; LANES]; 4]) {
+    let [similar, similar_squares, dissimilar, dissimilar_squares] = sums;
+    for lane in 0..LANES {
+        let value = chunk[lane];
+        let below = if value < 0.0 { -value } else { 0.0 };
+        let above = if value < 0.0 { 0.0 } else { value };
+        similar[lane] += below;
+        similar_squares[lane] += below * below;
+        dissimilar[lane] += above;
+        dissimilar_squares[lane] += above * above;
+    }
 }
 
 /// The sum of the second derivatives w sigma (1 - sigma) over pairs of these derivatives G = -w y sigma.

@@ -2,7 +2,7 @@
 
 use ndarray::{Array2, ArrayView2};
 
-use super::listed::Slopes;
+use super::listed::{ListedPairs, Slopes};
 use super::{Compared, Layout, PairLoss, Sums};
 use crate::learn::unpsl::labels::PairCounts;
 use crate::learn::unpsl::pair_loss::blocks::ClassRange;
@@ -28,7 +28,7 @@ impl PairLoss {
     /// argmin over b of the loss of what was compared at W (d x m): Newton's method with a bracket, for the loss is convex in b. None
     /// where the pairs are of one kind only: the loss then falls to 0 as b goes beyond all bounds.
     ///
-    /// It starts from the pairs of a sample of the patients, taken at even steps of the classes, so that a large
+    /// It starts from a sample: the pairs of patients at even steps of the classes, or listed pairs at even steps. So a large
     /// site needs few passes over all pairs, and equal W give equal bits.
     #[must_use]
     pub(in crate::learn::unpsl) fn best_threshold_of(
@@ -45,18 +45,22 @@ impl PairLoss {
             / weight(pairs.similar, self.weights.similar);
         let mut threshold = self.sign() * libm::log(ratio);
         if let Some(sample) = self.sample() {
-            threshold = sample.newton(&sample.compared(metric), threshold);
+            threshold = sample.newton(&sample.compared(metric), threshold, 1);
         }
-        Some(self.newton(compared, threshold))
+        if let Some(every) = self.listed().and_then(ListedPairs::sample) {
+            threshold = self.newton(compared, threshold, every);
+        }
+        Some(self.newton(compared, threshold, 1))
     }
 
-    fn newton(&self, compared: &Compared, start: f64) -> f64 {
+    /// The search from `start` on; of listed pairs over every so many-th chunk.
+    fn newton(&self, compared: &Compared, start: f64, every: usize) -> f64 {
         let (mut at, mut low, mut high) = (start, f64::NEG_INFINITY, f64::INFINITY);
         let mut reach = 4.0;
         let listed = self.listed().zip(compared.listed.as_ref());
         for _ in 0..STEPS_MAX {
             let Slopes { first, second } = match &listed {
-                Some((pairs, compared)) => pairs.slopes(compared, self.kinds(at)),
+                Some((pairs, compared)) => pairs.slopes(compared, self.kinds(at), every),
                 None => self.slopes(&compared.projected, at),
             };
             let (slope, curvature) = (-self.sign() * first, second);
@@ -119,5 +123,48 @@ impl PairLoss {
             weights: self.weights,
             form: self.form,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::learn::unpsl::labels::Labels;
+    use crate::learn::unpsl::pair_loss::{Form, PairWeightValues, Pairs};
+    use crate::numeric::seed::Seed;
+    use std::ops::Range;
+
+    /// Patients in the order of their classes, but for the first of them: these rows are of the second class.
+    fn found_from_a_sample(second: Range<usize>) -> Option<usize> {
+        const PATIENTS: usize = 72_000;
+        let x = Array2::from_shape_fn((PATIENTS, 3), |(row, column)| {
+            libm::sin((1 + row * 37 + column * 101) as f64)
+                + if second.contains(&row) { 0.4 } else { 0.0 }
+        });
+        let codes = (0..PATIENTS).map(|row| u32::from(second.contains(&row)));
+        let labels = Labels::Classes(codes.collect());
+        let weights = PairWeightValues {
+            similar: 1.0,
+            dissimilar: 1.0,
+        };
+        let (drawn, form) = (Pairs::PerPatient(16), Form::InnerProduct);
+        let loss = PairLoss::new(&x.view(), &labels, drawn, weights, form, Seed(4));
+        let pairs = loss.listed().unwrap();
+        let metric = Array2::from_shape_fn((3, 2), |(row, column)| 0.3 + (row * column) as f64);
+        let (compared, counts) = (loss.compared(&metric.view()), pairs.count());
+        let found = loss.best_threshold_of(&compared, &metric.view(), counts);
+        let wanted = loss.newton(&compared, 0.0, 1);
+        assert!((found.unwrap() - wanted).abs() < 1e-10 * (1.0 + wanted.abs()));
+        pairs.sample()
+    }
+
+    #[test]
+    fn a_sample_of_the_pairs_leads_to_the_threshold_of_all() {
+        assert!(found_from_a_sample(400..20_000).is_some_and(|every| every >= 4));
+    }
+
+    #[test]
+    fn a_sample_of_pairs_of_one_kind_leads_nowhere() {
+        assert_eq!(found_from_a_sample(400..401), None);
     }
 }

@@ -2,11 +2,15 @@
 
 use rayon::prelude::*;
 
-use super::ListedPairs;
+use super::{ListedPairs, WORD};
 use crate::learn::unpsl::sweep::{Kinds, Tallies, curvature_sum, sweep_labelled};
 
 /// Pairs that one thread handles at a time.
 const CHUNK: usize = 4096;
+/// Chunks of a sample, or up to twice as many: its threshold is some thousandths off.
+const SAMPLE_CHUNKS: usize = 64;
+/// How many times fewer it must be.
+const FEWER: usize = 4;
 
 /// Sums over the pairs.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,11 +22,25 @@ pub(in crate::learn::unpsl::pair_loss) struct Slopes {
 }
 
 impl ListedPairs {
-    /// Of what was compared, at the threshold of `kinds`.
+    /// Which chunks of the pairs, every so many-th, are a sample with pairs of both kinds; none where it would not be far fewer.
+    pub(in crate::learn::unpsl::pair_loss) fn sample(&self) -> Option<usize> {
+        let words = self.alike.0.chunks_exact(CHUNK / WORD);
+        let every = words.len() / SAMPLE_CHUNKS;
+        if every < FEWER {
+            return None;
+        }
+        let similar = words.step_by(every).flatten();
+        let similar: u64 = similar.map(|word| u64::from(word.count_ones())).sum();
+        let all = (self.alike.0.len() / (CHUNK / WORD)).div_ceil(every) * CHUNK;
+        (0 < similar && similar < all as u64).then_some(every)
+    }
+
+    /// Of what was compared, at the threshold of `kinds`, in every so many-th chunk.
     pub(in crate::learn::unpsl::pair_loss) fn slopes(
         &self,
         compared: &[f64],
         kinds: Kinds,
+        every: usize,
     ) -> Slopes {
         let of_chunk = |(chunk, compared): (usize, &[f64])| {
             let begin = chunk * CHUNK;
@@ -37,7 +55,7 @@ impl ListedPairs {
                 second: curvature_sum(values, kinds),
             }
         };
-        let chunks = compared.par_chunks(CHUNK).enumerate();
+        let chunks = compared.par_chunks(CHUNK).enumerate().step_by(every);
         let parts: Vec<Slopes> = chunks.map(of_chunk).collect();
         let sum = |of: fn(&Slopes) -> f64| parts.iter().map(of).sum();
         Slopes {
