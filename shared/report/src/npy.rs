@@ -1,6 +1,6 @@
 //! Matrices in NumPy's format.
 
-use ndarray::{Array2, Axis};
+use ndarray::{Array2, ArrayView2, Axis};
 use std::io::{self, Write};
 
 const MAGIC: &[u8] = b"\x93NUMPY\x01\x00";
@@ -15,13 +15,13 @@ pub trait NpyEntry: Copy {
     const KIND: &str;
 
     /// Its bytes, the least significant first.
-    fn bytes(self) -> impl IntoIterator<Item = u8>;
+    fn bytes(self) -> impl AsRef<[u8]>;
 }
 
 impl NpyEntry for f64 {
     const KIND: &str = "<f8";
 
-    fn bytes(self) -> impl IntoIterator<Item = u8> {
+    fn bytes(self) -> impl AsRef<[u8]> {
         self.to_le_bytes()
     }
 }
@@ -29,7 +29,7 @@ impl NpyEntry for f64 {
 impl NpyEntry for u8 {
     const KIND: &str = "|u1";
 
-    fn bytes(self) -> impl IntoIterator<Item = u8> {
+    fn bytes(self) -> impl AsRef<[u8]> {
         [self]
     }
 }
@@ -39,7 +39,7 @@ impl NpyEntry for u8 {
 pub fn npy<E: NpyEntry>(matrix: &Array2<E>) -> Vec<u8> {
     let mut bytes = head::<E>(matrix.dim());
     bytes.reserve(size_of::<E>() * matrix.len());
-    bytes.extend(matrix.iter().flat_map(|entry| entry.bytes()));
+    append(&matrix.view(), &mut bytes);
     bytes
 }
 
@@ -52,10 +52,15 @@ pub fn write_npy<E: NpyEntry>(matrix: &Array2<E>, target: &mut dyn Write) -> io:
     let mut bytes = Vec::new();
     for rows in matrix.axis_chunks_iter(Axis(0), ROWS) {
         bytes.clear();
-        bytes.extend(rows.iter().flat_map(|entry| entry.bytes()));
+        append(&rows, &mut bytes);
         target.write_all(&bytes)?;
     }
     Ok(())
+}
+
+fn append<E: NpyEntry>(rows: &ArrayView2<E>, bytes: &mut Vec<u8>) {
+    let entries = rows.iter();
+    entries.for_each(|entry| bytes.extend_from_slice(entry.bytes().as_ref()));
 }
 
 /// What comes before the numbers.

@@ -55,11 +55,14 @@ impl Alike {
 
     /// +1 of each of some pairs that is similar, -1 of each that is not.
     fn labels(&self, pairs: std::ops::Range<usize>) -> Vec<i8> {
-        let label = |place: usize| match self.0[place / WORD] >> (place % WORD) & 1 {
-            0 => -1,
-            _ => 1,
-        };
-        pairs.map(label).collect()
+        let words = &self.0[pairs.start / WORD..pairs.end.div_ceil(WORD)];
+        let mut labels = Vec::with_capacity(words.len() * WORD);
+        for word in words {
+            labels.extend((0..WORD).map(|bit| if word >> bit & 1 == 1 { 1 } else { -1 }));
+        }
+        labels.drain(..pairs.start % WORD);
+        labels.truncate(pairs.len());
+        labels
     }
 }
 
