@@ -1,10 +1,11 @@
 """Nearest neighbours by NumPy (blocks and argpartition), scikit-learn and FAISS: the peers of `neighbours.rs`.
 
-python neighbours.py        (NumPy, scikit-learn and faiss-cpu, two threads)
+    python neighbours.py [faiss]        (NumPy, scikit-learn and faiss-cpu, two threads; or FAISS alone)
 
 FAISS compares in 32 bits, all others in 64. Gower's distance of complete numbers is Manhattan's of numbers over their ranges, and that
 of a regression is Manhattan's of numbers by their coefficients: they have no peer of their own.
 """
+import sys
 import time
 
 import faiss
@@ -38,6 +39,8 @@ flat.add(stored.astype(np.float32))
 single = asked.astype(np.float32)
 for queries in 1, 1_000:
     print(f"{queries:>6} queries, FAISS IndexFlatL2: {best(lambda: flat.search(single[:queries], NEIGHBOURS)):.3f} s")
+if sys.argv[1:] == ["faiss"]:
+    sys.exit()
 whitening = np.linalg.inv(np.cov(stored, rowvar=False))
 for metric in "euclidean", "cosine", "manhattan", "mahalanobis":
     more = {"metric_params": {"VI": whitening}} if metric == "mahalanobis" else {}
