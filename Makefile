@@ -11,6 +11,7 @@ PROGRAMS = --package coordinator --package site-agent
 QUICK = $(foreach name,coordinator protocol report service site-agent wire,--config profile.dev.package.$(name).opt-level=0)
 CHART = $(or $(CARGO_TARGET_DIR),target)/chart
 BOOK = $(or $(CARGO_TARGET_DIR),target)/book
+BENCH = $(or $(CARGO_TARGET_DIR),target)/bench
 MDBOOK = 0.5.4
 
 help:
@@ -60,10 +61,12 @@ lint:
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
 
-## make bench     every benchmark; see README for the peers that they are measured against
-bench:
-	deploy/setup/packages.sh build
-	$(CARGO) bench --locked --workspace
+## make bench     a table of ratios to other programs, installed for it: target/bench/ratios.md; the rest by cargo bench --package
+bench: release
+	deploy/setup/packages.sh test
+	[ -e $(BENCH)/python/whole ] || { python3 -m venv --clear $(BENCH)/python && $(BENCH)/python/bin/pip install --quiet \
+	    --only-binary :all: --requirement tests/benches/ratios/requirements.txt && touch $(BENCH)/python/whole; }
+	CARGO="$(CARGO)" $(BENCH)/python/bin/python -B tests/benches/ratios/ratios.py $(BENCH) --programs $(or $(CARGO_TARGET_DIR),target)/release
 
 ## make book      all pages as one book with search, in target/book/html; the notebooks are run for it
 book: build

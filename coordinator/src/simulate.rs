@@ -370,7 +370,7 @@ fn put_files(from: &Path, to: &Path, is_kept: bool) -> io::Result<()> {
     for entry in std::fs::read_dir(from)? {
         let (name, path) = entry.map(|entry| (entry.file_name(), entry.path()))?;
         // Another file system takes no file but a copy.
-        if is_kept || std::fs::rename(&path, to.join(name)).is_err() {
+        if path.is_file() && (is_kept || std::fs::rename(&path, to.join(name)).is_err()) {
             copy(&path, to)?;
         }
     }

@@ -2,7 +2,7 @@
 
     make bench
 
-It needs the peers of requirements.txt. Each pair of programs runs in turns, and the fastest turn counts. The table goes to
+It needs the peers of requirements.txt. Two programs run in turns, and the fastest turn counts. The table goes to
 ratios.md in the folder that is named, and ratios.csv has the same numbers.
 """
 
@@ -131,11 +131,14 @@ def seconds(pattern: str, output: str, unit: float) -> float:
 def measured(pair: Pair) -> list[tuple[Row, float, float]]:
     if pair.before:
         run(pair.before)
-    turns = []
-    for _ in range(TURNS):
-        ours = run(pair.ours)
-        turns.append((ours, run(pair.theirs) if pair.theirs else ours))
-    best = lambda pattern, place, unit: min(seconds(pattern, turn[place], unit) for turn in turns)
+    if pair.theirs:
+        turns = [(run(pair.ours), run(pair.theirs)) for _ in range(TURNS)]
+    else:
+        turns = [(run(pair.ours),) * 2]
+
+    def best(pattern: str, place: int, unit: float) -> float:
+        return min(seconds(pattern, turn[place], unit) for turn in turns)
+
     return [(row, best(row.ours, 0, row.unit), best(row.peers, 1, row.unit)) for row in pair.rows]
 
 
