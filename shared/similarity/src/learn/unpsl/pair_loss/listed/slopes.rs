@@ -7,7 +7,7 @@ use crate::learn::unpsl::sweep::{Kinds, Tallies, curvature_sum, sweep_labelled};
 
 /// Pairs that one thread handles at a time.
 const CHUNK: usize = 4096;
-/// Chunks of a sample, or up to twice as many: its threshold is some thousandths off.
+/// Chunks of a sample at least, and a quarter more at most: its threshold is some thousandths off.
 const SAMPLE_CHUNKS: usize = 64;
 /// How many times fewer it must be.
 const FEWER: usize = 4;
