@@ -15,10 +15,9 @@ use wire::private;
 
 /// Who submits the job of a simulation.
 pub(super) const OPERATOR: &str = "simulation";
-/// What an agent may take to stop by itself.
 /// glibc: memory in pages of 2 MB where the system lets programs ask. Rows of many patients are then found a tenth faster.
 const PAGES: (&str, &str) = ("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1");
-
+/// What an agent may take to stop by itself.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// Lines of an agent's log that an error shows.
 const LOG_LINES: usize = 8;

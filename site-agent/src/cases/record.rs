@@ -219,15 +219,10 @@ impl LearnedForest {
     /// Of the bags of the site's patients.
     pub(crate) fn new(in_bag: &InBag) -> Self {
         let bags = OutOfBag::new(in_bag);
-        let bytes: Vec<u8> = bags
-            .words()
-            .iter()
-            .copied()
-            .flat_map(u64::to_le_bytes)
-            .collect();
+        let bytes = bags.words().iter().map(|word| word.to_le_bytes());
         Self {
             trees: in_bag.trees(),
-            out_of_bag: STANDARD.encode(bytes),
+            out_of_bag: STANDARD.encode(bytes.collect::<Vec<_>>().into_flattened()),
         }
     }
 

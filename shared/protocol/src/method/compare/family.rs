@@ -142,11 +142,18 @@ impl Family {
     pub(super) fn refused(self, kind: &OutcomeKind) -> Option<&'static str> {
         let classes = kind.classes().len();
         match self {
-            Self::Unpsl if classes == 0 => Some("an outcome with classes for \"unpsl\""),
-            _ if self.is_of_regression() && classes > 2 => {
-                Some("an outcome of two classes, a number or a survival time for a regression")
-            }
-            _ => None,
+            Self::Unpsl => (classes == 0).then_some("an outcome with classes for \"unpsl\""),
+            Self::Regression | Self::Anchored | Self::RegressionModel => (classes > 2).then_some(
+                "an outcome of two classes, a number or a survival time for a regression",
+            ),
+            Self::Euclidean
+            | Self::Cosine
+            | Self::Gower
+            | Self::Mahalanobis
+            | Self::Forest
+            | Self::CommonForest
+            | Self::ForestModel
+            | Self::CommonForestModel => None,
         }
     }
 }

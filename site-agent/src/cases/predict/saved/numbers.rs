@@ -32,11 +32,11 @@ pub(super) enum Places {
 
 impl Matrix {
     pub(super) fn of(matrix: &Array2<f64>) -> Self {
-        let bytes: Vec<u8> = matrix.iter().copied().flat_map(f64::to_le_bytes).collect();
+        let bytes = matrix.iter().map(|number| number.to_le_bytes());
         Self {
             rows: matrix.nrows(),
             columns: matrix.ncols(),
-            numbers: STANDARD.encode(bytes),
+            numbers: STANDARD.encode(bytes.collect::<Vec<_>>().into_flattened()),
         }
     }
 

@@ -24,15 +24,14 @@ pub(in crate::learn::unpsl::pair_loss) struct Slopes {
 impl ListedPairs {
     /// Which chunks of the pairs, every so many-th, are a sample with pairs of both kinds; none where it would not be far fewer.
     pub(in crate::learn::unpsl::pair_loss) fn sample(&self) -> Option<usize> {
-        let words = self.alike.0.chunks_exact(CHUNK / WORD);
-        let every = words.len() / SAMPLE_CHUNKS;
+        let chunks = self.alike.0.chunks_exact(CHUNK / WORD);
+        let every = chunks.len() / SAMPLE_CHUNKS;
         if every < FEWER {
             return None;
         }
-        let similar = words.step_by(every).flatten();
-        let similar: u64 = similar.map(|word| u64::from(word.count_ones())).sum();
-        let all = (self.alike.0.len() / (CHUNK / WORD)).div_ceil(every) * CHUNK;
-        (0 < similar && similar < all as u64).then_some(every)
+        let kinds = chunks.step_by(every).flatten();
+        let differs = |kind: u64| kinds.clone().any(|word| *word != kind);
+        (differs(0) && differs(u64::MAX)).then_some(every)
     }
 
     /// Of what was compared, at the threshold of `kinds`, in every so many-th chunk.
