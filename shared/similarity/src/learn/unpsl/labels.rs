@@ -1,6 +1,8 @@
 //! Pair labels of one site: similar, dissimilar, or none.
 
-use ndarray::{Array1, Array2, Axis};
+use std::ops::Range;
+
+use ndarray::{Array1, Array2, Axis, s};
 
 /// By how much sums over judged pairs are rounded more coarsely than others: few patients are behind them, in pairs of their own, so that
 /// a thousand sums tell these patients apart.
@@ -168,6 +170,23 @@ impl Labels {
             },
             Self::Pairs(matrix) => matrix.0[[one, other]],
             Self::Judged(judged) => judged.of_pair(one, other),
+        }
+    }
+
+    /// Adds y_ij of all pairs of the patients at some places, each once: those of the first of them, of the next with those behind it, and
+    /// so on.
+    pub(super) fn of_pairs_within(&self, places: Range<usize>, labels: &mut Vec<i8>) {
+        for one in places.clone() {
+            let others = one + 1..places.end;
+            match self {
+                Self::Classes(codes) | Self::Both { codes, .. } => {
+                    let (own, codes) = (codes[one], codes.slice(s![others]));
+                    labels.extend(codes.iter().map(|code| if *code == own { 1 } else { -1 }));
+                }
+                Self::Pairs(_) | Self::Judged(_) => {
+                    labels.extend(others.map(|other| self.of_pair(one, other)));
+                }
+            }
         }
     }
 

@@ -12,10 +12,11 @@
 
 mod blocks;
 mod derivatives;
+mod grouped;
 mod listed;
 mod threshold;
 
-use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, Zip, s};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, Zip, s};
 
 use super::labels::Labels;
 use super::settings::{Form, Pairs};
@@ -24,9 +25,8 @@ use super::sweep::{Kinds, Tallies, sweep_labelled};
 use super::totals::Summary;
 use crate::numeric::seed::Seed;
 use blocks::{Block, ClassRange, blocked, sweep_classes};
+use grouped::Groups;
 use listed::ListedPairs;
-
-pub(super) use listed::count_drawn;
 
 /// Beyond this, products of entries of E overflow: the loss counts as infinite.
 const PROJECTION_MAX: f64 = 1e140;
@@ -42,21 +42,13 @@ pub struct PairWeightValues {
 
 /// The pairs of one site and its patients' matrix X.
 pub struct PairLoss {
-    /// n x d; sorted by class where labels are classes.
+    /// n x d; sorted by class where all pairs have labels by it, by group where pairs are drawn.
     patients: SharedPatients,
     layout: Layout,
     /// Pairs that count in addition, and as how many each.
     judged: Option<(ListedPairs, f64)>,
     weights: PairWeightValues,
     form: Form,
-}
-
-/// What the patients of pairs are compared by, at one W.
-pub(super) struct Compared {
-    /// E, n x m.
-    projected: Array2<f64>,
-    /// s_ij of each pair, or t_ij, where all that count are listed and E is within all bounds.
-    listed: Option<Vec<f64>>,
 }
 
 /// One pass over the pairs, at E = XW.
@@ -139,6 +131,8 @@ enum Layout {
     Classes(Vec<ClassRange>),
     /// All labelled pairs, n x n.
     Matrix(Array2<i8>),
+    /// Those within groups of patients.
+    Grouped(Groups),
     /// Pairs of a list only.
     Listed(ListedPairs),
 }
@@ -153,37 +147,39 @@ pub(super) struct Arrangement {
 }
 
 impl Arrangement {
-    /// Of these labels; partners are drawn from the seed.
+    /// Of these labels; groups are drawn from the seed.
     pub(super) fn of(labels: &Labels, pairs: Pairs, seed: Seed) -> Self {
-        // Sorted by class where all pairs are labelled by it, else as they come.
         let order = match (pairs, labels) {
             (Pairs::All, Labels::Classes(codes) | Labels::Both { codes, .. }) => {
                 Some(by_class(codes))
             }
-            (Pairs::All, Labels::Pairs(_) | Labels::Judged(_)) | (Pairs::PerPatient(_), _) => None,
+            (
+                Pairs::PerPatient(partners),
+                Labels::Classes(_) | Labels::Both { .. } | Labels::Pairs(_),
+            ) => Some(grouped::order(labels.patients(), partners, seed)),
+            (Pairs::All, Labels::Pairs(_)) | (_, Labels::Judged(_)) => None,
         };
         let rows = order.as_deref().map(places_in);
         let row = |patient: u32| match &rows {
             Some(rows) => rows[patient as usize],
-            None => patient,
+            None => patient as usize,
         };
         let layout = match (pairs, labels) {
+            // Few are judged, and all of them count.
+            (_, Labels::Judged(judged)) => Layout::Listed(ListedPairs::judged(judged, row)),
             (Pairs::PerPatient(partners), labels) => {
-                Layout::Listed(ListedPairs::new(labels, partners, seed))
+                let own = labels.among(order.as_deref().unwrap_or_default());
+                Layout::Grouped(Groups::of(own, partners))
             }
             (Pairs::All, Labels::Pairs(matrix)) => Layout::Matrix(matrix.matrix().clone()),
-            (Pairs::All, Labels::Judged(judged)) => {
-                Layout::Listed(ListedPairs::judged(judged, labels.patients(), row))
-            }
             (Pairs::All, Labels::Classes(codes) | Labels::Both { codes, .. }) => {
                 Layout::Classes(ranges(order.as_deref().unwrap_or_default(), codes))
             }
         };
         let judged = match labels {
-            Labels::Both { judged, times, .. } => Some((
-                ListedPairs::judged(judged, labels.patients(), row),
-                f64::from(*times),
-            )),
+            Labels::Both { judged, times, .. } => {
+                Some((ListedPairs::judged(judged, row), f64::from(*times)))
+            }
             Labels::Classes(_) | Labels::Pairs(_) | Labels::Judged(_) => None,
         };
         Self {
@@ -198,9 +194,9 @@ impl Arrangement {
     pub(super) fn summary(&self, labels: &Labels) -> Summary {
         Summary {
             patients: self.patients as u64,
-            pairs: match (&self.layout, labels) {
-                (Layout::Listed(pairs), _) => pairs.count().plus(labels.in_addition()),
-                (Layout::Classes(_) | Layout::Matrix(_), _) => labels.count(),
+            pairs: match &self.layout {
+                Layout::Grouped(groups) => groups.count().plus(labels.in_addition()),
+                Layout::Classes(_) | Layout::Matrix(_) | Layout::Listed(_) => labels.count(),
             },
         }
     }
@@ -213,9 +209,11 @@ impl Arrangement {
         form: Form,
     ) -> PairLoss {
         PairLoss {
-            patients: match self.order {
-                Some(order) => patients.in_order(&order),
-                None => patients,
+            patients: match (self.order, &self.layout) {
+                // All objectives of a large hospital read one matrix.
+                (Some(order), Layout::Grouped(_)) => patients.some(&order),
+                (Some(order), _) => patients.in_order(&order),
+                (None, _) => patients,
             },
             layout: self.layout,
             judged: self.judged,
@@ -226,7 +224,7 @@ impl Arrangement {
 }
 
 impl PairLoss {
-    /// Joins patients (n x d) and labels of the same n; partners are drawn from the seed.
+    /// Joins patients (n x d) and labels of the same n; groups are drawn from the seed.
     ///
     /// # Panics
     /// Where patients and labels differ in number.
@@ -268,7 +266,7 @@ impl PairLoss {
         &self,
         metric: &ArrayView2<f64>,
         threshold: f64,
-        gradient: &mut ndarray::ArrayViewMut2<f64>,
+        gradient: &mut ArrayViewMut2<f64>,
     ) -> (f64, f64) {
         let projected = self.project(metric);
         let sums = match self.form {
@@ -278,7 +276,8 @@ impl PairLoss {
         let mut passed = self.pass(&projected, threshold, Some(projected.view()), sums);
         if let Some(weighted) = &mut passed.weighted {
             if let Some(sums) = &passed.sums {
-                take_from_diagonal(weighted, &sums.derivatives.view(), &projected.view());
+                let mut weighted = weighted.view_mut();
+                take_from_diagonal(&mut weighted, &sums.derivatives.view(), &projected.view());
                 *weighted *= 2.0;
             }
             gradient.assign(&self.patients.transposed_product(&weighted.view()));
@@ -286,17 +285,8 @@ impl PairLoss {
         (passed.loss, self.sign() * passed.derivative)
     }
 
-    /// What is compared at W (d x m), at any threshold.
-    pub(super) fn compared(&self, metric: &ArrayView2<f64>) -> Compared {
-        let projected = self.project(metric);
-        let pass = self.at(&projected, 0.0, None, Sums::Loss);
-        let listed = self.listed().zip(pass);
-        let listed = listed.map(|(pairs, pass)| pairs.compared(&pass));
-        Compared { projected, listed }
-    }
-
-    /// E = XW.
-    fn project(&self, metric: &ArrayView2<f64>) -> Array2<f64> {
+    /// E = XW: what is compared at W (d x m), at any threshold.
+    pub(super) fn project(&self, metric: &ArrayView2<f64>) -> Array2<f64> {
         self.patients.product(metric)
     }
 
@@ -339,11 +329,12 @@ impl PairLoss {
         }
     }
 
-    /// The pairs, where all that count are listed.
-    fn listed(&self) -> Option<&ListedPairs> {
+    /// The groups, where no pair counts that is not within one.
+    fn grouped(&self) -> Option<&Groups> {
         match (&self.layout, &self.judged) {
-            (Layout::Listed(pairs), None) => Some(pairs),
-            (Layout::Listed(_), Some(_)) | (Layout::Classes(_) | Layout::Matrix(_), _) => None,
+            (Layout::Grouped(groups), None) => Some(groups),
+            (Layout::Grouped(_), Some(_))
+            | (Layout::Classes(_) | Layout::Matrix(_) | Layout::Listed(_), _) => None,
         }
     }
 
@@ -366,6 +357,7 @@ impl PairLoss {
             };
         };
         let mut passed = match &self.layout {
+            Layout::Grouped(groups) => groups.pass(&pass),
             Layout::Listed(pairs) => pairs.pass(&pass),
             Layout::Classes(ranges) => {
                 let sweep = |block: Block, values: &mut [f64], tallies: &mut Tallies| {
@@ -405,9 +397,9 @@ fn by_class(codes: &Array1<u32>) -> Vec<usize> {
 }
 
 /// The place of each patient in an order.
-fn places_in(order: &[usize]) -> Vec<u32> {
+fn places_in(order: &[usize]) -> Vec<usize> {
     let mut places = vec![0; order.len()];
-    for (place, patient) in (0..).zip(order) {
+    for (place, patient) in order.iter().enumerate() {
         places[*patient] = place;
     }
     places
@@ -429,7 +421,7 @@ fn ranges(order: &[usize], codes: &Array1<u32>) -> Vec<ClassRange> {
 
 /// G F becomes (G - diag(r)) F.
 fn take_from_diagonal(
-    weighted: &mut Array2<f64>,
+    weighted: &mut ArrayViewMut2<f64>,
     sums: &ArrayView1<f64>,
     factor: &ArrayView2<f64>,
 ) {

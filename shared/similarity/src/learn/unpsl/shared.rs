@@ -1,6 +1,5 @@
 //! The patients of an objective: rows of a matrix that others read too, so that no fold has a copy of a large hospital.
 
-use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -93,18 +92,6 @@ impl SharedPatients {
         match &self.rows {
             None => place,
             Some(rows) => rows[place] as usize,
-        }
-    }
-
-    /// All entries of the matrix, row after row, and the rows in it of patients at these `places`.
-    pub(super) fn placed<'p>(&'p self, places: &'p [u32]) -> (&'p [f64], Cow<'p, [u32]>) {
-        let flat = self.matrix.as_slice().expect("the matrix is row-major");
-        match &self.rows {
-            None => (flat, Cow::Borrowed(places)),
-            Some(rows) => {
-                let own = places.iter().map(|place| rows[*place as usize]);
-                (flat, own.collect())
-            }
         }
     }
 
@@ -272,11 +259,6 @@ mod tests {
         assert_eq!(
             some.in_order(&[7, 2]).whole().view(),
             copy.select(Axis(0), &[7, 2])
-        );
-        let (flat, rows) = some.placed(&[4, 1]);
-        assert_eq!(
-            flat[rows[0] as usize * 5..][..5],
-            *copy.row(4).as_slice().unwrap()
         );
         let own = SharedPatients::copied(&copy.view());
         let placed = some.product(&metric.view());

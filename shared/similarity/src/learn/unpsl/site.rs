@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use ndarray::{Array2, s};
 
 use super::correlation::Correlation;
-use super::pair_loss::{Compared, PairLoss};
+use super::pair_loss::PairLoss;
 use super::settings::{Settings, SettingsError, Threshold};
 use super::totals::Summary;
 use crate::numeric::axes::Axes;
@@ -195,14 +195,14 @@ impl SiteObjective {
         }
     }
 
-    /// The same of what was compared there.
-    fn threshold_of(&self, matrix: &Array2<f64>, compared: &Compared) -> Option<f64> {
+    /// The same, where E is known there.
+    fn threshold_of(&self, matrix: &Array2<f64>, projected: &Array2<f64>) -> Option<f64> {
         match self.settings.threshold_at(matrix, self.features) {
             Some(threshold) => Some(threshold),
             None => {
                 let metric = matrix.slice(s![..self.features, ..]);
                 let pairs = self.summary.pairs;
-                self.loss.best_threshold_of(compared, &metric, pairs)
+                self.loss.best_threshold_of(projected, &metric, pairs)
             }
         }
     }

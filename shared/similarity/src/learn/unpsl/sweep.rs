@@ -10,7 +10,6 @@
 //! The loops are plain and free of branches so that the compiler uses the widest registers that the
 //! processor has; no operation is fused and sums run in fixed lanes, so every width gives equal bits.
 
-use crate::numeric::portable::inner;
 use crate::numeric::widths::widths;
 
 /// Elements of one inner pass: its scratch stays in the first-level cache.
@@ -111,6 +110,16 @@ impl Tallies {
             dissimilar: Tally::new(),
         }
     }
+
+    /// The weighted loss of both.
+    pub(super) fn loss(&self, kinds: Kinds) -> f64 {
+        kinds.similar * self.similar.loss() + kinds.dissimilar * self.dissimilar.loss()
+    }
+
+    /// Sum of the weighted derivatives with respect to s, of both.
+    pub(super) fn derivative(&self) -> f64 {
+        self.similar.derivative() + self.dissimilar.derivative()
+    }
 }
 
 /// A run of pairs of one kind.
@@ -156,41 +165,6 @@ fn exponential_of_minus(a: f64) -> f64 {
     // the low bits of `shifted` hold the whole number: move them into the exponent
     let power = f64::from_bits((shifted.to_bits() << 52).wrapping_add(1.0_f64.to_bits()));
     series * power
-}
-
-/// Adds to `target` the rows `others` of a row-major matrix as wide, each times its factor: several side by side, for they lie apart in
-/// memory, but each entry in the order of the rows.
-#[inline(always)]
-fn add_rows_body(target: &mut [f64], rows: &[f64], others: &[u32], factors: &[f64]) {
-    let width = target.len();
-    let row = |other: u32| &rows[other as usize * width..][..width];
-    let (several, last) = others.as_chunks::<4>();
-    let (of_several, of_last) = factors.as_chunks::<4>();
-    for (others, [a, b, c, d]) in several.iter().zip(of_several) {
-        let [first, second, third, fourth] = others.map(row);
-        for (place, sum) in target.iter_mut().enumerate() {
-            let mut own = *sum;
-            own += a * first[place];
-            own += b * second[place];
-            own += c * third[place];
-            own += d * fourth[place];
-            *sum = own;
-        }
-    }
-    for (other, factor) in last.iter().zip(of_last) {
-        for (sum, entry) in target.iter_mut().zip(row(*other)) {
-            *sum += factor * entry;
-        }
-    }
-}
-
-/// Inner products of one row with the rows `others` of a row-major matrix as wide.
-#[inline(always)]
-fn inner_products_body(own: &[f64], rows: &[f64], others: &[u32], products: &mut [f64]) {
-    let width = own.len();
-    for (other, product) in others.iter().zip(products) {
-        *product = inner(own, &rows[*other as usize * width..][..width]);
-    }
 }
 
 /// With G = -w y sigma the second derivative w sigma (1 - sigma) is |G| - G^2 / w: of each kind the sums of both.
@@ -312,18 +286,6 @@ widths! {
     /// Replaces every s by the weighted derivative, each pair by its own label (0 gives 0).
     pub(super) sweep_labelled = sweep_labelled_body(
         similarities: &mut [f64], labels: &[i8], kinds: Kinds, tallies: &mut Tallies
-    )
-}
-
-widths! {
-    /// Adds rows of a row-major matrix that is as wide, each times its factor, in their order.
-    pub(super) add_rows = add_rows_body(target: &mut [f64], rows: &[f64], others: &[u32], factors: &[f64])
-}
-
-widths! {
-    /// Inner products of one row with others of a row-major matrix that is as wide.
-    pub(super) inner_products = inner_products_body(
-        own: &[f64], rows: &[f64], others: &[u32], products: &mut [f64]
     )
 }
 

@@ -1,7 +1,7 @@
 //! Patients and pairs, of a site and of all.
 
 use super::labels::{Labels, PairCounts};
-use super::pair_loss::count_drawn;
+use super::pair_loss::Arrangement;
 use super::settings::Pairs;
 use crate::numeric::precision::Precision;
 use crate::numeric::seed::Seed;
@@ -153,15 +153,12 @@ impl Summary {
 /// Counts the patients and the pairs that enter the loss; drawn pairs follow from the seed.
 #[must_use]
 pub fn summarise(labels: &Labels, pairs: Pairs, seed: Seed) -> Summary {
-    let pairs = match pairs {
-        Pairs::All => labels.count(),
-        Pairs::PerPatient(partners) => {
-            count_drawn(labels, partners, seed).plus(labels.in_addition())
-        }
-    };
-    Summary {
-        patients: labels.patients() as u64,
-        pairs,
+    match pairs {
+        Pairs::All => Summary {
+            patients: labels.patients() as u64,
+            pairs: labels.count(),
+        },
+        Pairs::PerPatient(_) => Arrangement::of(labels, pairs, seed).summary(labels),
     }
 }
 

@@ -80,10 +80,8 @@ pub(super) fn blocked(
     } in &parts
     {
         for (tallies, share) in [(above, 1.0), (diagonal, 0.5)] {
-            loss += share * pass.kinds.similar * tallies.similar.loss();
-            loss += share * pass.kinds.dissimilar * tallies.dissimilar.loss();
-            derivative += share * tallies.similar.derivative();
-            derivative += share * tallies.dissimilar.derivative();
+            loss += share * tallies.loss(pass.kinds);
+            derivative += share * tallies.derivative();
         }
     }
     Passed {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 
-use super::listed::{Derived, ListedPairs};
-use super::{Compared, PairLoss, Passed, RowSums, Sums, take_from_diagonal};
+use super::grouped::Groups;
+use super::{PairLoss, Passed, RowSums, Sums, take_from_diagonal};
 use crate::learn::unpsl::settings::Form;
 use crate::learn::unpsl::shared::SharedPatients;
-use crate::numeric::linear_algebra::transposed_product;
+use crate::numeric::linear_algebra::{add_transposed_product, transposed_product};
 
 /// Columns whose diagonal entries are found at once.
 const DIAGONAL_COLUMNS: usize = 512;
@@ -31,78 +31,70 @@ pub(in crate::learn::unpsl) struct PairDerivatives {
 }
 
 impl PairLoss {
-    /// The loss and its derivatives at what was compared and threshold b, by one pass over the pairs; of the matrices the rows and
+    /// The loss and its derivatives at E = XW and threshold b, by one pass over the pairs; of the matrices the rows and
     /// columns `rows`, or all.
     ///
     /// # Panics
     /// Where shapes do not fit.
     pub(in crate::learn::unpsl) fn derivatives(
         &self,
-        compared: Compared,
+        projected: &Array2<f64>,
         threshold: f64,
         rows: Option<&[usize]>,
     ) -> PairDerivatives {
-        let Compared { projected, listed } = compared;
         let chosen = rows.map(|rows| {
             let columns = self.patients.columns(rows);
             SharedPatients::all(Arc::new(columns))
         });
         let patients = chosen.as_ref().unwrap_or(&self.patients);
-        let narrow = |pairs: &&ListedPairs| pairs.are_many(patients.ncols());
-        if let Some(pairs) = self.listed().filter(narrow)
+        let narrow = |groups: &&Groups| groups.are_many(patients.ncols());
+        if let Some(groups) = self.grouped().filter(narrow)
             && rows.is_none_or(|rows| !rows.is_empty())
             && let factor = rows.map(|_| projected.view())
-            && let Some(pass) = self.at(&projected, threshold, factor, Sums::Rows)
-            && let Some(listed) = listed
+            && let Some(pass) = self.at(projected, threshold, factor, Sums::Rows)
         {
-            return self.of_listed(pairs.derived(&pass, patients, listed), &projected);
+            let (mut passed, gradient) = groups.derived(&pass, patients);
+            let sums = passed.sums.take().expect("both were asked for");
+            let slope = passed.weighted.take().map(|mut weighted| {
+                self.take_own(&mut weighted, &sums, &projected.view());
+                self.patients.transposed_product(&weighted.view()) * self.half()
+            });
+            return self.gathered(patients, (passed, sums), gradient, slope);
         }
-        let patients = patients.whole();
-        let joined = chosen
-            .as_ref()
-            .map(|_| joined(&patients.view(), &projected));
-        let own = patients.view();
+        let whole = patients.whole();
+        let joined = chosen.as_ref().map(|_| joined(&whole.view(), projected));
+        let own = whole.view();
         let factor = joined.as_ref().map_or(own, |joined| joined.view());
-        let (passed, weighted, sums) = self.weighted(&projected, threshold, &factor);
-        let half = self.half();
+        let (passed, weighted, sums) = self.weighted(projected, threshold, &factor);
         let of_rows = weighted.slice(s![.., ..patients.ncols()]);
-        let mut gradient = transposed_product(&patients.view(), &of_rows);
-        make_symmetric(&mut gradient, half);
+        let gradient = transposed_product(&whole.view(), &of_rows);
         let slope = rows.map(|rows| match rows {
-            [] => self.diagonal(&projected, threshold),
+            [] => self.diagonal(projected, threshold),
             _ => {
                 let of_metric = weighted.slice(s![.., patients.ncols()..]);
-                self.patients.transposed_product(&of_metric) * half
+                self.patients.transposed_product(&of_metric) * self.half()
             }
         });
+        self.gathered(patients, (passed, sums), gradient, slope)
+    }
+
+    /// Of X'GX, or X'(G - diag(r))X, and of what else a pass adds up.
+    fn gathered(
+        &self,
+        patients: &SharedPatients,
+        (passed, sums): (Passed, RowSums),
+        mut gradient: Array2<f64>,
+        slope: Option<Array2<f64>>,
+    ) -> PairDerivatives {
+        make_symmetric(&mut gradient, self.half());
         let curvature_sum = sums.curvatures.sum();
         PairDerivatives {
             loss: passed.loss,
             gradient,
-            curvature: self.curvature(&patients.view(), &sums.curvatures, curvature_sum),
+            curvature: self.curvature(patients, &sums.curvatures, curvature_sum),
             slope,
             curvature_sum,
             threshold_derivative: self.sign() * passed.derivative,
-        }
-    }
-
-    /// The same, where pairs are listed.
-    fn of_listed(&self, mut derived: Derived, projected: &Array2<f64>) -> PairDerivatives {
-        make_symmetric(&mut derived.gradient, 2.0 * self.half());
-        make_symmetric(&mut derived.curvature, 1.0);
-        let slope = derived.weighted.map(|mut weighted| {
-            if let Some(sums) = &derived.derivatives {
-                take_from_diagonal(&mut weighted, &sums.view(), &projected.view());
-            }
-            self.patients.transposed_product(&weighted.view()) * self.half()
-        });
-        PairDerivatives {
-            loss: derived.loss,
-            gradient: derived.gradient,
-            curvature: derived.curvature,
-            slope,
-            curvature_sum: derived.curvatures.sum(),
-            threshold_derivative: self.sign() * derived.derivative,
         }
     }
 
@@ -125,10 +117,16 @@ impl PairLoss {
         let (Some(mut weighted), Some(sums)) = (passed.weighted.take(), passed.sums.take()) else {
             unreachable!("both were asked for");
         };
-        if self.form == Form::Distance {
-            take_from_diagonal(&mut weighted, &sums.derivatives.view(), factor);
-        }
+        self.take_own(&mut weighted, &sums, factor);
         (passed, weighted, sums)
+    }
+
+    /// Of distances: G F becomes (G - diag(r)) F.
+    fn take_own(&self, weighted: &mut Array2<f64>, sums: &RowSums, factor: &ArrayView2<f64>) {
+        if self.form == Form::Distance {
+            let derivatives = sums.derivatives.view();
+            take_from_diagonal(&mut weighted.view_mut(), &derivatives, factor);
+        }
     }
 
     /// The diagonal of d loss / d M, d x 1, so many columns at a time that their share of G X is small.
@@ -150,23 +148,19 @@ impl PairLoss {
 
     /// sum_i r_i x_i x_i' over columns of the patients; of distances about their weighted mean. The mean is taken from the
     /// patients and not from the sum, so that rounding leaves no variance below 0: every term of the diagonal is a square.
-    fn curvature(
-        &self,
-        patients: &ArrayView2<f64>,
-        weights: &Array1<f64>,
-        sum: f64,
-    ) -> Array2<f64> {
+    fn curvature(&self, patients: &SharedPatients, weights: &Array1<f64>, sum: f64) -> Array2<f64> {
         let about_mean = self.form == Form::Distance && sum > 0.0;
-        let centred = about_mean.then(|| {
-            let means = weights.dot(patients) / sum;
-            patients - &means
+        let means = about_mean.then(|| patients.weighted_sum(weights) / sum);
+        let mut curvature = patients.sum(patients.ncols(), |places, own, sum| {
+            let centred = means.as_ref().map(|means| own - means);
+            let centred = centred.as_ref().map_or(own.view(), |own| own.view());
+            let mut scaled = centred.to_owned();
+            let weights = weights.slice(s![places]);
+            for (mut row, weight) in scaled.rows_mut().into_iter().zip(weights) {
+                row *= *weight;
+            }
+            add_transposed_product(&centred, &scaled.view(), 1.0, sum);
         });
-        let patients = centred.as_ref().map_or(patients.view(), |own| own.view());
-        let mut scaled = patients.to_owned();
-        for (mut row, weight) in scaled.rows_mut().into_iter().zip(weights) {
-            row *= *weight;
-        }
-        let mut curvature = transposed_product(&patients.view(), &scaled.view());
         make_symmetric(&mut curvature, 1.0);
         curvature
     }

@@ -2,10 +2,10 @@
 
 use ndarray::{Array2, ArrayView2};
 
-use super::listed::{ListedPairs, Slopes};
-use super::{Compared, Layout, PairLoss, Sums};
+use super::{Layout, PairLoss, Sums};
 use crate::learn::unpsl::labels::PairCounts;
 use crate::learn::unpsl::pair_loss::blocks::ClassRange;
+use crate::learn::unpsl::shared::SharedPatients;
 
 /// Patients whose pairs give the first estimate.
 const SAMPLE_PATIENTS: usize = 384;
@@ -22,18 +22,18 @@ impl PairLoss {
         metric: &ArrayView2<f64>,
         pairs: PairCounts,
     ) -> Option<f64> {
-        self.best_threshold_of(&self.compared(metric), metric, pairs)
+        self.best_threshold_of(&self.project(metric), metric, pairs)
     }
 
-    /// argmin over b of the loss of what was compared at W (d x m): Newton's method with a bracket, for the loss is convex in b. None
+    /// argmin over b of the loss at W (d x m) and E = XW: Newton's method with a bracket, for the loss is convex in b. None
     /// where the pairs are of one kind only: the loss then falls to 0 as b goes beyond all bounds.
     ///
-    /// It starts from a sample: the pairs of patients at even steps of the classes, or listed pairs at even steps. So a large
-    /// site needs few passes over all pairs, and equal W give equal bits.
+    /// It starts from a sample: the pairs of patients at even steps of the classes, or groups at even steps. So a large site needs few
+    /// passes over all pairs, and equal W give equal bits.
     #[must_use]
     pub(in crate::learn::unpsl) fn best_threshold_of(
         &self,
-        compared: &Compared,
+        projected: &Array2<f64>,
         metric: &ArrayView2<f64>,
         pairs: PairCounts,
     ) -> Option<f64> {
@@ -45,25 +45,18 @@ impl PairLoss {
             / weight(pairs.similar, self.weights.similar);
         let mut threshold = self.sign() * libm::log(ratio);
         if let Some(sample) = self.sample() {
-            threshold = sample.newton(&sample.compared(metric), threshold, 1);
+            threshold = sample.newton(&sample.project(metric), threshold);
         }
-        if let Some(every) = self.listed().and_then(ListedPairs::sample) {
-            threshold = self.newton(compared, threshold, every);
-        }
-        Some(self.newton(compared, threshold, 1))
+        Some(self.newton(projected, threshold))
     }
 
-    /// The search from `start` on; of listed pairs over every so many-th chunk.
-    fn newton(&self, compared: &Compared, start: f64, every: usize) -> f64 {
+    /// The search from `start` on.
+    fn newton(&self, projected: &Array2<f64>, start: f64) -> f64 {
         let (mut at, mut low, mut high) = (start, f64::NEG_INFINITY, f64::INFINITY);
         let mut reach = 4.0;
-        let listed = self.listed().zip(compared.listed.as_ref());
         for _ in 0..STEPS_MAX {
-            let Slopes { first, second } = match &listed {
-                Some((pairs, compared)) => pairs.slopes(compared, self.kinds(at), every),
-                None => self.slopes(&compared.projected, at),
-            };
-            let (slope, curvature) = (-self.sign() * first, second);
+            let passed = self.pass(projected, at, None, Sums::Curvature);
+            let (slope, curvature) = (self.sign() * passed.derivative, passed.curvature);
             if slope > 0.0 {
                 high = at;
             } else {
@@ -90,20 +83,27 @@ impl PairLoss {
         at
     }
 
-    /// Sums over the pairs at E and b.
-    fn slopes(&self, projected: &Array2<f64>, threshold: f64) -> Slopes {
-        let passed = self.pass(projected, threshold, None, Sums::Curvature);
-        Slopes {
-            first: -passed.derivative,
-            second: passed.curvature,
-        }
+    /// Some of the patients, who stand for all; none where that would not be fewer, or would leave one kind of pairs.
+    fn sample(&self) -> Option<Self> {
+        let (patients, layout) = match &self.layout {
+            Layout::Classes(ranges) => self.sample_of_classes(ranges)?,
+            Layout::Grouped(groups) => {
+                let (places, sample) = groups.sample()?;
+                (self.patients.some(&places), Layout::Grouped(sample))
+            }
+            Layout::Matrix(_) | Layout::Listed(_) => return None,
+        };
+        Some(Self {
+            patients,
+            layout,
+            judged: None,
+            weights: self.weights,
+            form: self.form,
+        })
     }
 
-    /// Every so many-th patient of every class; none where that would not be fewer, or pairs are no classes.
-    fn sample(&self) -> Option<Self> {
-        let Layout::Classes(ranges) = &self.layout else {
-            return None;
-        };
+    /// Every so many-th patient of every class.
+    fn sample_of_classes(&self, ranges: &[ClassRange]) -> Option<(SharedPatients, Layout)> {
         let every = self.patients.nrows().div_ceil(SAMPLE_PATIENTS);
         if every < 2 {
             return None;
@@ -116,13 +116,7 @@ impl PairLoss {
             kept.extend(std::iter::repeat_n(ClassRange { begin, end }, class.len()));
         }
         let several = kept.first().is_some_and(|first| first.end < kept.len());
-        several.then(|| Self {
-            patients: self.patients.in_order(&rows),
-            layout: Layout::Classes(kept),
-            judged: None,
-            weights: self.weights,
-            form: self.form,
-        })
+        several.then(|| (self.patients.in_order(&rows), Layout::Classes(kept)))
     }
 }
 
@@ -135,7 +129,7 @@ mod tests {
     use std::ops::Range;
 
     /// Patients in the order of their classes, but for the first of them: these rows are of the second class.
-    fn found_from_a_sample(second: Range<usize>) -> Option<usize> {
+    fn found_from_a_sample(second: Range<usize>) -> bool {
         const PATIENTS: usize = 72_000;
         let x = Array2::from_shape_fn((PATIENTS, 3), |(row, column)| {
             libm::sin((1 + row * 37 + column * 101) as f64)
@@ -149,22 +143,22 @@ mod tests {
         };
         let (drawn, form) = (Pairs::PerPatient(16), Form::InnerProduct);
         let loss = PairLoss::new(&x.view(), &labels, drawn, weights, form, Seed(4));
-        let pairs = loss.listed().unwrap();
         let metric = Array2::from_shape_fn((3, 2), |(row, column)| 0.3 + (row * column) as f64);
-        let (compared, counts) = (loss.compared(&metric.view()), pairs.count());
-        let found = loss.best_threshold_of(&compared, &metric.view(), counts);
-        let wanted = loss.newton(&compared, 0.0, 1);
+        let projected = loss.project(&metric.view());
+        let counts = loss.grouped().unwrap().count();
+        let found = loss.best_threshold_of(&projected, &metric.view(), counts);
+        let wanted = loss.newton(&projected, 0.0);
         assert!((found.unwrap() - wanted).abs() < 1e-10 * (1.0 + wanted.abs()));
-        pairs.sample()
+        loss.sample().is_some()
     }
 
     #[test]
-    fn a_sample_of_the_pairs_leads_to_the_threshold_of_all() {
-        assert!(found_from_a_sample(400..20_000).is_some_and(|every| every >= 4));
+    fn a_sample_of_the_groups_leads_to_the_threshold_of_all() {
+        assert!(found_from_a_sample(400..20_000));
     }
 
     #[test]
     fn a_sample_of_pairs_of_one_kind_leads_nowhere() {
-        assert_eq!(found_from_a_sample(400..401), None);
+        assert!(!found_from_a_sample(400..400 + 1));
     }
 }

@@ -57,10 +57,10 @@ impl SiteObjective {
             slope: rows.map(|rows| Array2::zeros((self.features, columns(rows)))),
             threshold: ThresholdDerivatives::default(),
         };
-        let compared = self.loss.compared(&metric);
+        let projected = self.loss.project(&metric);
         let mut fit = Fit::SUITS;
-        if let Some(threshold) = self.threshold_of(matrix, &compared) {
-            let of_pairs = self.loss.derivatives(compared, threshold, rows);
+        if let Some(threshold) = self.threshold_of(matrix, &projected) {
+            let of_pairs = self.loss.derivatives(&projected, threshold, rows);
             found.objective = self.loss_scale * of_pairs.loss;
             fit = self.fit(matrix, Some(threshold), found.objective);
             found.gradient = of_pairs.gradient * self.loss_scale;
