@@ -656,6 +656,10 @@ fn bad_input_is_named() {
             pairs: Pairs::PerPatient(0),
             ..usual
         },
+        Settings {
+            pairs: Pairs::PerPatient(501),
+            ..usual
+        },
     ];
     for settings in strange {
         let error = refused(&x, &labels, &settings, &totals);

@@ -71,8 +71,8 @@ pub use local::{
 pub use pair_loss::{PairLoss, PairWeightValues};
 pub use pooled::{PooledLimits, PooledSolution, minimise_pooled, objective};
 pub use settings::{
-    Centring, CorrelationScope, Form, Loss, PairWeights, Pairs, Settings, SettingsError,
-    SiteWeights, Threshold, led, start,
+    Centring, CorrelationScope, Form, Loss, PARTNERS_MAX, PairWeights, Pairs, Settings,
+    SettingsError, SiteWeights, Threshold, led, start,
 };
 pub use shared::SharedPatients;
 pub use site::{

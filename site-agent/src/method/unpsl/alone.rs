@@ -41,11 +41,11 @@ pub(in crate::method) fn learn(
     };
     let labels = labels(site, settings.supervision)?;
     let made = |of_part: &Settings| match fold {
-        None => objective(prepared, &labels, of_part, (site.seed, None)),
+        None => objective(prepared, &labels, of_part, (site.folds, None)),
         Some(fold) => {
             let folds = site.parted(settings.folds().ok_or_else(no_folds)?)?;
-            let seeds = (site.seed, None);
-            let whole = unpsl::summarise(&labels, of_part.pairs, site.seed);
+            let seeds = (site.folds, None);
+            let whole = unpsl::summarise(&labels, of_part.pairs, site.folds);
             without(
                 seeds,
                 prepared,

@@ -90,7 +90,7 @@ impl Learner {
     /// The same, exactly. Pairs are drawn once for it.
     fn drawn(&self, site: &SiteRun, labels: &Labels) -> Summary {
         let pairs = self.settings.objective.pairs;
-        let drawn = || summarise(labels, pairs, site.seed);
+        let drawn = || summarise(labels, pairs, site.folds);
         *self.drawn.get_or_init(drawn)
     }
 

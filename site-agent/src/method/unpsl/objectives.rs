@@ -14,14 +14,12 @@ use similarity::learn::unpsl::{Labels, Pairs, Settings, SharedPatients, SiteObje
 use similarity::numeric::seed::Seed;
 use std::sync::Arc;
 
-/// Bytes of the objectives that are kept at most, but for one: those of all and of five folds of a million patients with 20 partners.
+/// Bytes of the objectives that are kept at most, but for one.
 const OBJECTIVES_BYTES_MAX: usize = 5 << 27;
 /// Objectives that are made side by side: each takes several times its memory while it is made.
 const MADE_AT_ONCE: usize = 2;
-/// Bytes of a drawn pair: the other patient, and a bit.
-const PAIR_BYTES: f64 = 4.125;
-/// Bytes of a patient who draws pairs: where they begin, and the row of the matrix.
-const PATIENT_BYTES: usize = 12;
+/// Bytes of a patient in a group: the row of the matrix, and the class.
+const PATIENT_BYTES: usize = 8;
 
 impl Learner {
     /// The site's part of the objective.
@@ -88,7 +86,8 @@ impl Learner {
         settings.rank = settings.rank.min(prepared.matrix.ncols());
         settings.form = part.form;
         let labels = labels(site, self.settings.supervision)?;
-        let seeds = (site.seed, Some(site.folds));
+        // Groups by the run's seed would be others in each run: sums over them, slightly different, would come down to single patients.
+        let seeds = (site.folds, Some(site.folds));
         match part.left_out().as_slice() {
             [] => objective(prepared, &labels, &settings, seeds),
             left_out => {
@@ -100,22 +99,17 @@ impl Learner {
     }
 }
 
-/// How many objectives of so many patients with so many columns are kept. Those of drawn pairs have no matrix of their own.
+/// How many objectives of so many patients with so many columns are kept. Those of groups have no matrix of their own.
 fn objectives_max((patients, columns): (usize, usize), pairs: Pairs) -> usize {
-    #[allow(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss
-    )]
     let of_patient = match pairs {
         Pairs::All => columns * size_of::<f64>(),
-        Pairs::PerPatient(partners) => (partners as f64 * PAIR_BYTES) as usize + PATIENT_BYTES,
+        Pairs::PerPatient(_) => PATIENT_BYTES,
     };
     let bytes = patients.saturating_mul(of_patient);
     (OBJECTIVES_BYTES_MAX / bytes.max(1)).max(1)
 }
 
-/// Of pairs, and of what hides the site's own numbers in a sum: none where no other site adds to it.
+/// Of groups, and of what hides the site's own numbers in a sum: none where no other site adds to it.
 pub(super) type Seeds = (Seed, Option<Seed>);
 
 /// The objective among the patients of all folds but one, or two.

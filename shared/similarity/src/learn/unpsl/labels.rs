@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use ndarray::{Array1, Array2, Axis, s};
+use ndarray::{Array1, Array2, Axis};
 
 /// By how much sums over judged pairs are rounded more coarsely than others: few patients are behind them, in pairs of their own, so that
 /// a thousand sums tell these patients apart.
@@ -180,8 +180,9 @@ impl Labels {
             let others = one + 1..places.end;
             match self {
                 Self::Classes(codes) | Self::Both { codes, .. } => {
-                    let (own, codes) = (codes[one], codes.slice(s![others]));
-                    labels.extend(codes.iter().map(|code| if *code == own { 1 } else { -1 }));
+                    let codes = codes.as_slice().expect("codes lie side by side");
+                    let label = |code: &u32| if *code == codes[one] { 1 } else { -1 };
+                    labels.extend(codes[others].iter().map(label));
                 }
                 Self::Pairs(_) | Self::Judged(_) => {
                     labels.extend(others.map(|other| self.of_pair(one, other)));

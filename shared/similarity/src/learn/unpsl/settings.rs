@@ -15,6 +15,9 @@ const PENALTY_OF_ALL_SITES: f64 = 0.045;
 /// By how much larger they are where questions of the few-rounds search lead: the metric is then far longer than a start.
 const PENALTY_WHERE_LED: f64 = 4.0;
 
+/// Partners of a patient at most, where pairs are drawn: a group of so many has a matrix of 8 MB.
+pub const PARTNERS_MAX: usize = 500;
+
 /// What of a drawn start joins the metric that questions lead to, row by row.
 const DRAWN_WHERE_LED: f64 = 0.05;
 
@@ -121,8 +124,8 @@ pub enum CorrelationScope {
 pub enum Pairs {
     /// All labelled pairs.
     All,
-    /// This many partners per patient, drawn without repetition from the run's seed. A pair drawn from
-    /// both ends counts once.
+    /// All labelled pairs within groups that are drawn at random from a seed, so large that every patient has at least this many others,
+    /// and at most twice as many.
     PerPatient(usize),
 }
 
@@ -157,9 +160,12 @@ pub enum SettingsError {
         /// The range.
         wanted: &'static str,
     },
-    /// A patient needs a partner.
-    #[error("pairs per patient is 0, wanted at least 1")]
-    PairsPerPatient,
+    /// A patient needs a partner, and a group has its matrix in memory.
+    #[error("pairs per patient is {found}, wanted 1 to {PARTNERS_MAX}")]
+    PairsPerPatient {
+        /// The number asked for.
+        found: usize,
+    },
 }
 
 impl Default for Settings {
@@ -227,8 +233,10 @@ impl Settings {
                 wanted: "a finite number",
             });
         }
-        if self.pairs == Pairs::PerPatient(0) {
-            return Err(SettingsError::PairsPerPatient);
+        if let Pairs::PerPatient(found) = self.pairs
+            && !(1..=PARTNERS_MAX).contains(&found)
+        {
+            return Err(SettingsError::PairsPerPatient { found });
         }
         Ok(())
     }

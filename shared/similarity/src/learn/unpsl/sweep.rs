@@ -167,6 +167,29 @@ fn exponential_of_minus(a: f64) -> f64 {
     series * power
 }
 
+/// The inner products of one row, whose entries are `own`, with rows that stand side by side: entry k of each in row k of `columns`, which
+/// are `stride` apart.
+#[inline(always)]
+fn products_body(own: &[f64], columns: &[f64], stride: usize, products: &mut [f64]) {
+    let length = products.len();
+    products.fill(0.0);
+    let (several, last) = own.as_chunks::<4>();
+    for (entries, columns) in several.iter().zip(columns.chunks(4 * stride)) {
+        let row = |place: usize| &columns[place * stride..][..length];
+        let (a, b, c, d) = (row(0), row(1), row(2), row(3));
+        for (place, sum) in products.iter_mut().enumerate() {
+            let first = entries[0] * a[place] + entries[1] * b[place];
+            *sum += first + (entries[2] * c[place] + entries[3] * d[place]);
+        }
+    }
+    let rest = &columns[several.len() * 4 * stride..];
+    for (entry, column) in last.iter().zip(rest.chunks(stride)) {
+        for (sum, other) in products.iter_mut().zip(column) {
+            *sum += entry * other;
+        }
+    }
+}
+
 /// With G = -w y sigma the second derivative w sigma (1 - sigma) is |G| - G^2 / w: of each kind the sums of both.
 #[inline(always)]
 fn add_curvatures_body(derivatives: &[f64], kinds: Kinds, sum: &mut f64) {
@@ -286,6 +309,13 @@ widths! {
     /// Replaces every s by the weighted derivative, each pair by its own label (0 gives 0).
     pub(super) sweep_labelled = sweep_labelled_body(
         similarities: &mut [f64], labels: &[i8], kinds: Kinds, tallies: &mut Tallies
+    )
+}
+
+widths! {
+    /// Inner products of one row with rows that stand side by side.
+    pub(super) products = products_body(
+        own: &[f64], columns: &[f64], stride: usize, products: &mut [f64]
     )
 }
 

@@ -4,7 +4,8 @@ use super::{FORMS, NEIGHBOURS, NEIGHBOURS_TO_CHOOSE, SelectionSettings, form_nam
 use crate::document::{OneOrMore, Section, narrow};
 use crate::limits::{CANDIDATES_MAX, FOLDS_MAX, LAMBDA_MAX, THRESHOLD_MAX};
 use similarity::learn::unpsl::{
-    Centring, CorrelationScope, Form, Loss, PairWeights, Pairs, Settings, SiteWeights, Threshold,
+    Centring, CorrelationScope, Form, Loss, PARTNERS_MAX, PairWeights, Pairs, Settings,
+    SiteWeights, Threshold,
 };
 use similarity::numeric::precision::Precision;
 use std::collections::HashSet;
@@ -153,12 +154,12 @@ fn threshold(section: &mut Section<'_, '_>) -> Threshold {
     Threshold::Fixed(section.number("threshold", PAPER, &wanted, is_threshold))
 }
 
-/// `pairs` is the word "all", or a number of partners a patient.
+/// `pairs` is the word "all", or of how many partners each patient is sure.
 fn pairs(section: &mut Section<'_, '_>) -> Pairs {
     if !section.has("pairs") || section.has_word("pairs") {
         return section
             .choice("pairs", &[("all", Pairs::All)])
             .unwrap_or(Pairs::All);
     }
-    Pairs::PerPatient(narrow(section.count("pairs", 1, 1..=1_000_000)))
+    Pairs::PerPatient(narrow(section.count("pairs", 1, 1..=PARTNERS_MAX as u64)))
 }

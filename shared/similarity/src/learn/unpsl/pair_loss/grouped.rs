@@ -13,7 +13,7 @@ use rand::seq::SliceRandom;
 use super::{Pass, Passed, RowSums, Sums, curvature};
 use crate::learn::unpsl::labels::{Labels, PairCounts};
 use crate::learn::unpsl::shared::{SharedPatients, blocks};
-use crate::learn::unpsl::sweep::{Tallies, curvature_sum, sweep_labelled};
+use crate::learn::unpsl::sweep::{Tallies, curvature_sum, products, sweep_labelled};
 use crate::numeric::linear_algebra::add_product;
 use crate::numeric::seed::Seed;
 
@@ -37,10 +37,12 @@ pub(super) struct Groups {
 /// What the pairs of one group are swept in.
 #[derive(Default)]
 struct Scratch {
-    /// The matrix of a group.
-    square: Vec<f64>,
-    /// What is above its diagonal, row after row.
+    /// E of a group, the patients side by side.
+    columns: Vec<f64>,
+    /// What a matrix of the group has above its diagonal, row after row.
     above: Vec<f64>,
+    /// All of it.
+    square: Vec<f64>,
     labels: Vec<i8>,
 }
 
@@ -231,27 +233,35 @@ impl Groups {
         scratch: &mut Scratch,
         tallies: &mut Tallies,
     ) {
-        let size = group.len();
         let Scratch {
-            square,
+            columns,
             above,
             labels,
+            ..
         } = scratch;
-        square.resize(size * size, 0.0);
-        let own = pass.projected.slice(s![group.clone(), ..]);
-        let factor = if pass.squares.is_some() { 2.0 } else { 1.0 };
-        let products = ArrayViewMut2::from_shape((size, size), square);
-        let mut products = products.expect("the scratch is of one group");
-        add_product(factor, &own, &own.t(), 0.0, &mut products);
-        above.clear();
-        for (row, products) in square.chunks(size.max(1)).enumerate() {
-            let first = above.len();
-            above.extend_from_slice(&products[row + 1..]);
+        let (size, rank) = (group.len(), pass.projected.ncols());
+        let flat = pass.projected.as_slice().expect("a product is row-major");
+        let own = &flat[group.start * rank..group.end * rank];
+        columns.resize(rank * size, 0.0);
+        for (place, row) in own.chunks(rank).enumerate() {
+            for (entry, column) in row.iter().zip(columns.chunks_mut(size)) {
+                column[place] = *entry;
+            }
+        }
+        above.resize(size * (size - 1) / 2, 0.0);
+        let mut rest = above.as_mut_slice();
+        for (place, row) in own.chunks(rank).enumerate() {
+            let (values, behind) = rest.split_at_mut(size - place - 1);
+            rest = behind;
+            if values.is_empty() {
+                break;
+            }
+            products(row, &columns[place + 1..], size, values);
             if let Some(squares) = &pass.squares {
                 let squares = squares.slice(s![group.clone()]);
-                let (mine, theirs) = (squares[row], squares.slice(s![row + 1..]));
-                let values = above[first..].iter_mut().zip(theirs);
-                values.for_each(|(value, theirs)| *value -= mine + theirs);
+                let (mine, theirs) = (squares[place], squares.slice(s![place + 1..]));
+                let values = values.iter_mut().zip(theirs);
+                values.for_each(|(value, theirs)| *value = 2.0 * *value - mine - theirs);
             }
         }
         labels.clear();
@@ -263,6 +273,7 @@ impl Groups {
 impl Scratch {
     /// Has the whole matrix of a group of so many: what is above the diagonal on both sides, and 0 on it.
     fn mirror(&mut self, size: usize) {
+        self.square.resize(size * size, 0.0);
         let mut rest = self.above.as_slice();
         for row in 0..size {
             let (own, behind) = rest.split_at(size - row - 1);

@@ -11,8 +11,8 @@ use crate::learn::unpsl::shared::SharedPatients;
 const SAMPLE_PATIENTS: usize = 384;
 /// Steps of Newton's method at most; bisection alone would need fewer.
 const STEPS_MAX: usize = 80;
-/// A step this small beside 1 + |b| ends the search: the next would be about its square, and so beyond the last digits.
-const STEP_MIN: f64 = 1e-7;
+/// A step this small compared with 1 + |b| ends the search: the next would be about its square, and so beyond the last digits.
+const STEP_MIN: f64 = 1e-6;
 
 impl PairLoss {
     /// [`Self::best_threshold_of`] at W (d x m).
