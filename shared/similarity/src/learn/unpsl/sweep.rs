@@ -182,8 +182,8 @@ fn products_body(own: &[f64], columns: &[f64], stride: usize, products: &mut [f6
             *sum += first + (entries[2] * c[place] + entries[3] * d[place]);
         }
     }
-    let rest = &columns[several.len() * 4 * stride..];
-    for (entry, column) in last.iter().zip(rest.chunks(stride)) {
+    let rest = columns.chunks(stride).skip(4 * several.len());
+    for (entry, column) in last.iter().zip(rest) {
         for (sum, other) in products.iter_mut().zip(column) {
             *sum += entry * other;
         }
@@ -333,6 +333,24 @@ mod tests {
         middle
             .chain([0.0, -0.0, 1.0, 700.0, -700.0, 1e6, -1e6, 1e300, -1e300])
             .collect()
+    }
+
+    #[test]
+    fn products_with_rows_side_by_side_are_inner_products() {
+        for rank in 1..10 {
+            let stride = 7;
+            let columns: Vec<f64> = (0..rank * stride).map(|at| libm::sin(at as f64)).collect();
+            let own: Vec<f64> = (0..rank).map(|at| 0.3 + at as f64).collect();
+            for first in 0..stride {
+                let mut found = vec![1.0; stride - first];
+                products(&own, &columns[first..], stride, &mut found);
+                for (row, found) in (first..stride).zip(found) {
+                    let terms = own.iter().enumerate();
+                    let wanted: f64 = terms.map(|(k, own)| own * columns[k * stride + row]).sum();
+                    assert!((found - wanted).abs() < 1e-13, "{rank} {row}");
+                }
+            }
+        }
     }
 
     #[test]
