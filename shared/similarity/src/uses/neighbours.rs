@@ -9,6 +9,7 @@
 
 mod apart;
 mod grouped;
+mod narrow;
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -17,7 +18,7 @@ use ndarray::parallel::prelude::*;
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis, CowArray, Ix2, s};
 
 use crate::numeric::linear_algebra::add_product;
-use crate::numeric::portable::inner;
+use crate::numeric::portable::{dot, inner};
 use crate::numeric::widths::widths;
 
 pub use apart::{NearBoth, neighbours_apart};
@@ -32,8 +33,8 @@ const STRIPS: usize = 16;
 const FEW: usize = 2;
 /// Scores that are looked through at once.
 const CHUNK: usize = 64;
-/// Scores that are compared side by side.
-const LANES: usize = 8;
+/// Scores that are compared side by side: a full register of either precision, or a part of one.
+const LANES: usize = 16;
 
 /// Which patients are near.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -64,6 +65,14 @@ impl NeighbourRule {
         }
         found
     }
+
+    /// What every score is nearer than.
+    fn farthest(self) -> f64 {
+        match self {
+            Self::Distance => f64::INFINITY,
+            Self::InnerProduct => f64::NEG_INFINITY,
+        }
+    }
 }
 
 #[inline(always)]
@@ -76,12 +85,18 @@ fn any_above_body(scores: &[f64], other: f64, found: &mut bool) {
     *found = any(scores, |score| score > other);
 }
 
+#[inline(always)]
+fn any_within_body(scores: &[f32], most: f32, found: &mut bool) {
+    *found = any(scores, |score| score <= most);
+}
+
 widths! { any_below = any_below_body(scores: &[f64], other: f64, found: &mut bool) }
 widths! { any_above = any_above_body(scores: &[f64], other: f64, found: &mut bool) }
+widths! { any_within = any_within_body(scores: &[f32], most: f32, found: &mut bool) }
 
 /// Whether any number is so, in lanes.
 #[inline(always)]
-fn any(numbers: &[f64], is_so: impl Fn(f64) -> bool) -> bool {
+fn any<T: Copy>(numbers: &[T], is_so: impl Fn(T) -> bool) -> bool {
     let (lanes, rest) = numbers.as_chunks::<LANES>();
     let mut found = [false; LANES];
     for lane in lanes {
@@ -141,6 +156,17 @@ pub struct Candidates<'a> {
     squares: Array1<f64>,
     /// Their groups, once they were of help.
     tree: OnceLock<Option<grouped::Tree>>,
+    /// In single precision, once that was of help.
+    narrow: OnceLock<Option<narrow::Narrow>>,
+}
+
+/// What is kept of the queries of a block.
+trait Keeping {
+    /// What a candidate must be nearer than, to be kept by a query.
+    fn limit(&self, query: usize) -> f64;
+
+    /// Keeps a candidate, where it is.
+    fn take(&mut self, query: usize, new: Neighbour);
 }
 
 impl<'a> Candidates<'a> {
@@ -152,6 +178,7 @@ impl<'a> Candidates<'a> {
             squares: squares(&rows.view()),
             rows,
             tree: OnceLock::new(),
+            narrow: OnceLock::new(),
         }
     }
 
@@ -278,20 +305,49 @@ impl Walk<'_, '_> {
         end: usize,
     ) -> Vec<Vec<Neighbour>> {
         let rows = queries.slice(s![first..(first + QUERIES).min(queries.nrows()), ..]);
-        let mut nearest = vec![Vec::with_capacity(self.count.min(end - begin) + 1); rows.nrows()];
-        let mut scratch = vec![0.0; rows.nrows() * BLOCK.min(end - begin)];
-        for column in (begin..end).step_by(BLOCK) {
-            let scores = self.scores(&rows, column..(column + BLOCK).min(end), &mut scratch);
+        let mut nearest = Nearest {
+            walk: self,
+            first,
+            of_each: vec![Vec::with_capacity(self.count.min(end - begin) + 1); rows.nrows()],
+        };
+        self.scan(&rows, begin..end, &mut nearest);
+        nearest.of_each
+    }
+
+    /// Compares a block of queries with all candidates of a range, which begins with a block of them.
+    fn scan(&self, queries: &ArrayView2<f64>, range: Range<usize>, kept: &mut impl Keeping) {
+        let blocks = range.clone().step_by(BLOCK);
+        let blocks = blocks.map(|begin| begin..(begin + BLOCK).min(range.end));
+        let narrow = match self.rule {
+            NeighbourRule::Distance if queries.nrows() > FEW => {
+                let narrow = self
+                    .candidates
+                    .narrow
+                    .get_or_init(|| narrow::Narrow::of(self.candidates));
+                narrow.as_ref()
+            }
+            NeighbourRule::Distance | NeighbourRule::InnerProduct => None,
+        };
+        if let Some((narrow, mut own)) = narrow.and_then(|one| Some((one, one.queries(queries)?))) {
+            for block in blocks {
+                let errors = own.errors(narrow, &block);
+                let scores = narrow.scores(&mut own, &block);
+                for (query, (scores, error)) in scores.rows().into_iter().zip(errors).enumerate() {
+                    let scores = scores.to_slice().expect("a block is row-major");
+                    self.keep_within(queries, query, (scores, error), block.start, kept);
+                }
+            }
+            return;
+        }
+        let mut scratch = vec![0.0; queries.nrows() * BLOCK.min(range.len())];
+        for block in blocks {
+            let begin = block.start;
+            let scores = self.scores(queries, block, &mut scratch);
             for (query, scores) in scores.rows().into_iter().enumerate() {
-                let itself = match self.others_only {
-                    true => (first + query).checked_sub(column),
-                    false => None,
-                };
-                let scores = scores.as_slice().expect("a block is row-major");
-                self.keep(&mut nearest[query], scores, column, itself);
+                let scores = scores.to_slice().expect("a block is row-major");
+                self.keep(query, scores, begin, kept);
             }
         }
-        nearest
     }
 
     /// What a block of queries and a block of candidates are compared by: what is equal for all candidates of a query is added to those that
@@ -324,34 +380,57 @@ impl Walk<'_, '_> {
     }
 
     /// Keeps what of the scores of candidates from row `begin` is nearer than what is known. Most chunks hold nothing.
-    fn keep(
-        &self,
-        nearest: &mut Vec<Neighbour>,
-        scores: &[f64],
-        begin: usize,
-        itself: Option<usize>,
-    ) {
+    fn keep(&self, query: usize, scores: &[f64], begin: usize, kept: &mut impl Keeping) {
+        let is_open =
+            |scores: &[f64], kept: &dyn Keeping| self.rule.any_nearer(scores, kept.limit(query));
         for (chunk, scores) in scores.chunks(CHUNK).enumerate() {
-            if !self.may_keep(nearest, scores) {
+            if !is_open(scores, kept) {
                 continue;
             }
-            for (place, score) in scores.iter().enumerate() {
-                let column = chunk * CHUNK + place;
-                let new = Neighbour {
-                    row: begin + column,
-                    score: *score,
-                };
-                if itself != Some(column) {
-                    self.insert(nearest, new);
+            for (lanes, scores) in scores.chunks(LANES).enumerate() {
+                if !is_open(scores, kept) {
+                    continue;
+                }
+                let rows = begin + chunk * CHUNK + lanes * LANES..;
+                for (row, score) in rows.zip(scores) {
+                    kept.take(query, Neighbour { row, score: *score });
                 }
             }
         }
     }
 
-    /// Whether any of some scores is nearer than all that are kept.
-    fn may_keep(&self, nearest: &[Neighbour], scores: &[f64]) -> bool {
+    /// The same of scores that are off by so much at most: whoever may be nearer is compared again.
+    fn keep_within(
+        &self,
+        queries: &ArrayView2<f64>,
+        query: usize,
+        (scores, error): (&[f32], f64),
+        begin: usize,
+        kept: &mut impl Keeping,
+    ) {
+        let Candidates { rows, squares, .. } = self.candidates;
+        let own = queries.row(query);
+        for (chunk, scores) in scores.chunks(CHUNK).enumerate() {
+            #[allow(clippy::cast_possible_truncation)] // the next number is above it
+            let most = ((kept.limit(query) + error) as f32).next_up();
+            let mut is_open = false;
+            any_within(scores, most, &mut is_open);
+            if !is_open {
+                continue;
+            }
+            for (row, score) in (begin + chunk * CHUNK..).zip(scores) {
+                if *score <= most {
+                    let score = squares[row] - 2.0 * dot(&own, &rows.row(row));
+                    kept.take(query, Neighbour { row, score });
+                }
+            }
+        }
+    }
+
+    /// What a candidate must be nearer than to be kept.
+    fn limit(&self, nearest: &[Neighbour]) -> f64 {
         let last = nearest.last().filter(|_| nearest.len() == self.count);
-        last.is_none_or(|last| self.rule.any_nearer(scores, last.score))
+        last.map_or(self.rule.farthest(), |last| last.score)
     }
 
     /// Keeps the best `count`, in order. Candidates come by row, so an equal score goes behind.
@@ -386,6 +465,26 @@ impl Walk<'_, '_> {
                 .for_each(|near| self.insert(&mut nearest, *near));
         }
         nearest
+    }
+}
+
+/// The nearest to each query of a block.
+struct Nearest<'w, 'c, 'a> {
+    walk: &'w Walk<'c, 'a>,
+    /// The row of the first query, where queries are the candidates.
+    first: usize,
+    of_each: Vec<Vec<Neighbour>>,
+}
+
+impl Keeping for Nearest<'_, '_, '_> {
+    fn limit(&self, query: usize) -> f64 {
+        self.walk.limit(&self.of_each[query])
+    }
+
+    fn take(&mut self, query: usize, new: Neighbour) {
+        if !(self.walk.others_only && new.row == self.first + query) {
+            self.walk.insert(&mut self.of_each[query], new);
+        }
     }
 }
 

@@ -3,9 +3,7 @@
 use ndarray::{ArrayView2, Axis};
 use rayon::prelude::*;
 
-use super::{
-    BLOCK, CHUNK, Candidates, EvaluateError, Neighbour, NeighbourRule, QUERIES, Walk, check,
-};
+use super::{Candidates, EvaluateError, Keeping, Neighbour, NeighbourRule, QUERIES, Walk, check};
 
 /// The nearest of some patients, in their order, nearest first.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,48 +42,66 @@ pub fn neighbours_apart(
     };
     let blocks = rows.par_chunks(QUERIES).map(|rows| {
         let queries = patients.select(Axis(0), rows);
-        let (all, mut found) = (walk(of_all), Vec::with_capacity(rows.len()));
-        for row in rows {
-            found.push((walk(of_others(parts[*row])), Vec::new(), Vec::new()));
-        }
-        let mut scratch = vec![0.0; rows.len() * BLOCK.min(patients.nrows())];
-        for begin in (0..patients.nrows()).step_by(BLOCK) {
-            let range = begin..(begin + BLOCK).min(patients.nrows());
-            let scores = all.scores(&queries.view(), range, &mut scratch);
-            let each = rows.iter().zip(&mut found).zip(scores.rows());
-            for ((row, (others, of_all, of_others)), scores) in each {
-                let scores = scores.to_slice().expect("a block is row-major");
-                for (chunk, scores) in scores.chunks(CHUNK).enumerate() {
-                    let is_open =
-                        all.may_keep(of_all, scores) || others.may_keep(of_others, scores);
-                    if !is_open {
-                        continue;
-                    }
-                    for (at, score) in (begin + chunk * CHUNK..).zip(scores) {
-                        let new = Neighbour {
-                            row: at,
-                            score: *score,
-                        };
-                        if at != *row {
-                            all.insert(of_all, new);
-                        }
-                        if parts[at] != parts[*row] {
-                            others.insert(of_others, new);
-                        }
-                    }
-                }
-            }
-        }
-        let each = found.into_iter().zip(queries.rows());
-        each.map(|((others, mut of_all, mut of_others), query)| {
+        let of_each = rows.iter().map(|row| Both {
+            row: *row,
+            others: walk(of_others(parts[*row])),
+            near: (Vec::new(), Vec::new()),
+        });
+        let mut kept = Apart {
+            all: walk(of_all),
+            parts,
+            of_each: of_each.collect(),
+        };
+        walk(of_all).scan(&queries.view(), 0..patients.nrows(), &mut kept);
+        let Apart { all, of_each, .. } = kept;
+        let each = of_each.into_iter().zip(queries.rows());
+        each.map(|(mut both, query)| {
             let own = query.dot(&query);
-            all.complete(&mut of_all, own);
-            others.complete(&mut of_others, own);
-            (of_all, of_others)
+            all.complete(&mut both.near.0, own);
+            both.others.complete(&mut both.near.1, own);
+            both.near
         })
         .collect::<Vec<_>>()
     });
     let found: Vec<_> = blocks.collect();
     let (of_all, of_others) = found.into_iter().flatten().unzip();
     Ok(NearBoth { of_all, of_others })
+}
+
+/// The nearest to each query of a block.
+struct Apart<'p, 'c, 'a> {
+    all: Walk<'c, 'a>,
+    parts: &'p [usize],
+    of_each: Vec<Both<'c, 'a>>,
+}
+
+/// The nearest to one query.
+struct Both<'c, 'a> {
+    /// The query's own row.
+    row: usize,
+    /// Among those of other parts.
+    others: Walk<'c, 'a>,
+    /// Among all others, and among those of other parts.
+    near: (Vec<Neighbour>, Vec<Neighbour>),
+}
+
+impl Keeping for Apart<'_, '_, '_> {
+    fn limit(&self, query: usize) -> f64 {
+        let Both { others, near, .. } = &self.of_each[query];
+        let (all, others) = (self.all.limit(&near.0), others.limit(&near.1));
+        match self.all.rule.is_nearer(all, others) {
+            true => others,
+            false => all,
+        }
+    }
+
+    fn take(&mut self, query: usize, new: Neighbour) {
+        let Both { row, others, near } = &mut self.of_each[query];
+        if new.row != *row {
+            self.all.insert(&mut near.0, new);
+        }
+        if self.parts[new.row] != self.parts[*row] {
+            others.insert(&mut near.1, new);
+        }
+    }
 }

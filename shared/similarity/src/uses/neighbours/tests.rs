@@ -69,6 +69,46 @@ fn groups_of_near_ones_leave_the_nearest_and_of_equal_scores_the_first_rows() {
     }
 }
 
+/// Numbers that single precision cannot tell apart, or has no place for.
+#[test]
+fn single_precision_leaves_the_nearest() {
+    for (factor, far) in [
+        (1.0, 0.0),
+        (1e-25, 0.0),
+        (1.0, 4e4),
+        (1e12, 0.0),
+        (1e20, 0.0),
+    ] {
+        let stored = (crowd(3_000, 30) + far) * factor;
+        let asked = stored.slice(s![..600, ..]).to_owned() * 1.5 - 0.5 * far * factor;
+        let candidates = Candidates::new(stored.view());
+        let found = candidates.nearest(&asked.view(), NeighbourRule::Distance, 9);
+        let others = candidates.nearest_others(NeighbourRule::Distance, 9);
+        let narrow = candidates.narrow.get().and_then(Option::as_ref);
+        assert_eq!(narrow.is_some(), factor < 1e20, "{factor} {far}");
+        let scores = |found: &[Neighbour]| found.iter().map(|one| one.score).collect::<Vec<_>>();
+        for (found, asked) in [(found.unwrap(), &asked), (others.unwrap(), &stored)] {
+            let but = |query| (asked == stored).then_some(query);
+            for query in (0..600).step_by(13) {
+                let wanted = sorted(
+                    &stored,
+                    asked.row(query),
+                    NeighbourRule::Distance,
+                    but(query),
+                    9,
+                );
+                let (found, wanted) = (scores(&found[query]), scores(&wanted));
+                let size = 30.0 * (factor * (40.0 + far)).powi(2);
+                let near = found.iter().zip(&wanted);
+                assert!(
+                    near.clone().all(|(a, b)| (a - b).abs() <= 1e-14 * size),
+                    "{factor} {far}: {found:?} {wanted:?}"
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn neighbours_of_all_parts_and_of_other_parts_come_from_one_walk() {
     let stored = points(1_400, 11);
