@@ -180,9 +180,13 @@ fn neighbours_rows(
 ) -> io::Result<Vec<u8>> {
     let mut rows = CsvRows::none();
     let (mut rank_text, mut score_text) = (String::new(), String::new());
+    let mut names = Vec::new();
     for (patient, found) in (first..).zip(nearest) {
         let own = patients.lent_name(patient);
-        for (rank, neighbour) in (1..).zip(found) {
+        // Names lie anywhere in memory. Side by side they are waited for together.
+        names.clear();
+        names.extend(found.iter().map(|other| patients.lent_name(other.row)));
+        for ((rank, neighbour), other) in (1..).zip(found).zip(&names) {
             let score = match rule {
                 // A distance of 0 may come out a rounding below it.
                 NeighbourRule::Distance => neighbour.score.max(0.0),
@@ -190,8 +194,7 @@ fn neighbours_rows(
             };
             spelt(rank, &mut rank_text);
             spelt(score, &mut score_text);
-            let other = patients.lent_name(neighbour.row);
-            rows.row([&*own, &rank_text, &*other, &score_text])?;
+            rows.row([&*own, &rank_text, &**other, &score_text])?;
         }
     }
     rows.into_bytes()
