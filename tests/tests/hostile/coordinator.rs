@@ -2,6 +2,7 @@
 //! sites do where its runs are honest.
 
 mod books;
+mod groups;
 mod honest;
 mod rows;
 mod site;

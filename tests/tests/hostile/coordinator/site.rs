@@ -83,6 +83,11 @@ pub(crate) fn unpsl(keys: &str) -> String {
 impl Bare {
     /// A site on `table`, in a run of `job`; `secret` says what the site alone knows.
     pub(crate) fn open(table: &str, job: &str, secret: u64) -> Self {
+        Self::of_run(table, job, 5, secret)
+    }
+
+    /// The same in a run of this seed, which everybody knows.
+    pub(crate) fn of_run(table: &str, job: &str, seed: u64, secret: u64) -> Self {
         let home = Home::new();
         let path = home.write("data/north.csv", table);
         let job = Job::parse(job).unwrap();
@@ -90,7 +95,7 @@ impl Bare {
         let cohort = read_cohort(&source, &job, &mut |_| ()).unwrap();
         let folder = home.join("runs").join(RUN);
         let (rules, secret) = (Rules::default(), Box::new(move |_: &[u8]| secret));
-        let made = Computation::new(job, Seed(5), cohort, folder.clone(), &rules, secret);
+        let made = Computation::new(job, Seed(seed), cohort, folder.clone(), &rules, secret);
         Self {
             _home: home,
             folder,
