@@ -8,7 +8,7 @@ use crate::message::{self, Totals};
 use crate::stage::preparing::Prepared;
 use ndarray::{Array2, ArrayView1, ArrayView2, s};
 use similarity::learn::unpsl::{
-    COARSER, CorrelationScope, Form, JUDGED_STEPS, Loss, PairWeights, Settings, SiteWeights,
+    COARSER, CorrelationScope, Form, JUDGED_STEPS, Loss, PairWeights, Pairs, Settings, SiteWeights,
 };
 use similarity::numeric::precision::Fit;
 use similarity::numeric::prox::row_norm_sum;
@@ -171,7 +171,11 @@ impl<'p> Most<'p> {
         let (pair, error) = (possible.pair * of_pair, possible.error * of_pair);
         let reach = pair * possible.patients;
         let (weight, reach, pair) = match settings.loss {
-            Loss::Sum => (possible.weight, reach, pair),
+            Loss::Sum => match settings.pairs {
+                Pairs::All => (possible.weight, reach, pair),
+                // Fewer patients may make fewer groups of more.
+                Pairs::PerPatient(_) => (share * possible.weight, reach, pair),
+            },
             // A site weighs no more than all.
             Loss::Mean => (share, reach.min(MEAN_REACH * share), pair.min(1.0)),
         };
