@@ -3,7 +3,8 @@
 use ndarray::{ArrayView2, Axis};
 use rayon::prelude::*;
 
-use super::{Candidates, EvaluateError, Keeping, Neighbour, NeighbourRule, QUERIES, Walk, check};
+use super::walk::{Keeping, Walk};
+use super::{Candidates, EvaluateError, Neighbour, NeighbourRule, QUERIES, check};
 
 /// The nearest of some patients, in their order, nearest first.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,4 +1,5 @@
 use super::*;
+use ndarray::s;
 
 /// Points of a small grid, so that many scores are equal, and all of them exact.
 fn points(count: usize, step: usize) -> Array2<f64> {
