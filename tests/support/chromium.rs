@@ -17,6 +17,8 @@ static STARTED: AtomicU32 = AtomicU32::new(0);
 const STARTS_MAX: usize = 5;
 /// Stops of the focus, at most, until a page has been walked through.
 const STOPS_MAX: usize = 150;
+/// Whether a page is there.
+const WHOLE: &str = "document.body !== null && document.readyState === 'complete'";
 /// Where the focus is, and what is wrong with how it shows.
 const FOCUS: &str = r#"(() => {
   const at = document.activeElement, style = getComputedStyle(at), box = at.getBoundingClientRect();
@@ -161,10 +163,11 @@ impl Chromium {
         self.post("goog/cdp/execute", &json!({"cmd": command, "params": with}))
     }
 
-    /// Opens an address.
+    /// Opens an address, and waits until its page is whole: the driver may be done while another takes its place.
     #[track_caller]
     pub fn open(&self, address: &str) {
         self.post("url", &json!({"url": address}));
+        self.wait_for(WHOLE);
     }
 
     /// The address that is open.
@@ -236,9 +239,7 @@ impl Chromium {
     pub fn leave(&self, by: impl FnOnce()) {
         self.evaluate("window.isBefore = true");
         by();
-        self.wait_for(
-            "!window.isBefore && document.body !== null && document.readyState === 'complete'",
-        );
+        self.wait_for(&format!("!window.isBefore && {WHOLE}"));
     }
 
     /// Writes letters: into a field, or to choose by their beginning from a list.

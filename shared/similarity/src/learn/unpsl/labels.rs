@@ -233,8 +233,8 @@ impl Labels {
         }
     }
 
-    /// What the patient with most pairs counts at most, relative to the mean over all: so much coarser is what the site adds to a sum.
-    pub(crate) fn crowding(&self) -> f64 {
+    /// What the patient with most pairs counts at most, relative to the mean over all, where no pairs are drawn.
+    pub(super) fn crowding(&self) -> f64 {
         match self {
             Self::Classes(_) | Self::Pairs(_) => 1.0,
             Self::Judged(judged) => JUDGED_STEPS * judged.crowding(),

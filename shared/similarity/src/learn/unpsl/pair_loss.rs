@@ -201,6 +201,15 @@ impl Arrangement {
         }
     }
 
+    /// What the patient with most pairs counts at most, relative to the mean over all: so much coarser is what the site adds to a sum.
+    pub(super) fn crowding(&self, labels: &Labels) -> f64 {
+        let of_groups = match &self.layout {
+            Layout::Grouped(groups) => groups.crowding(),
+            Layout::Classes(_) | Layout::Matrix(_) | Layout::Listed(_) => 1.0,
+        };
+        of_groups * labels.crowding()
+    }
+
     /// With the patients' matrix.
     pub(super) fn loss(
         self,
@@ -212,7 +221,9 @@ impl Arrangement {
             patients: match (self.order, &self.layout) {
                 // All objectives of a large hospital read one matrix.
                 (Some(order), Layout::Grouped(_)) => patients.some(&order),
-                (Some(order), _) => patients.in_order(&order),
+                (Some(order), Layout::Classes(_) | Layout::Matrix(_) | Layout::Listed(_)) => {
+                    patients.in_order(&order)
+                }
                 (None, _) => patients,
             },
             layout: self.layout,

@@ -19,6 +19,8 @@ use crate::numeric::linear_algebra::use_one_blas_thread;
 
 /// Columns from which on it is worth it.
 const COLUMNS_MIN: usize = 24;
+/// Queries from which on it is: the candidates are rounded once for all of them.
+pub(super) const QUERIES_MIN: usize = 32;
 /// Columns beyond which the bound does not hold.
 const COLUMNS_MAX: usize = 1 << 16;
 /// Squares beyond this have no place.

@@ -115,7 +115,7 @@ impl Walk<'_, '_> {
         let blocks = range.clone().step_by(BLOCK);
         let blocks = blocks.map(|begin| begin..(begin + BLOCK).min(range.end));
         let narrow = match self.rule {
-            NeighbourRule::Distance if queries.nrows() > FEW => {
+            NeighbourRule::Distance if queries.nrows() >= narrow::QUERIES_MIN => {
                 let narrow = self
                     .candidates
                     .narrow

@@ -107,6 +107,16 @@ impl Groups {
         counts
     }
 
+    /// Partners of a patient of the largest group, relative to the mean over all.
+    pub(super) fn crowding(&self) -> f64 {
+        let sizes = self.ranges(0..self.ends.len()).map(|group| group.len());
+        let partners: usize = sizes.map(|size| size * (size - 1)).sum();
+        match partners {
+            0 => 1.0,
+            all => ((self.largest() - 1) * self.labels.patients()) as f64 / all as f64,
+        }
+    }
+
     /// Every so many-th group, and its patients' places; none where they would not be far fewer, or had pairs of one kind.
     pub(super) fn sample(&self) -> Option<(Vec<usize>, Self)> {
         let largest = self.largest();
@@ -393,6 +403,10 @@ mod tests {
             assert!(sizes.iter().all(fits), "{patients} {partners}: {sizes:?}");
             let pairs: usize = sizes.iter().map(|size| size * (size - 1) / 2).sum();
             assert_eq!(groups.count().total(), pairs as u64);
+            if let Some(largest) = sizes.iter().max().filter(|_| pairs > 0) {
+                let crowding = ((largest - 1) * patients) as f64 / (2 * pairs) as f64;
+                assert!((groups.crowding() - crowding).abs() < 1e-12);
+            }
         }
         assert_ne!(order(90, 7, Seed(5)), order(90, 7, Seed(6)));
     }
@@ -406,12 +420,8 @@ mod tests {
         let order = order(700, 6, Seed(4));
         let placed = patients.dot(metric);
         let (mut gradient, mut curvatures) = (Array2::zeros((5, 5)), Array1::zeros(700));
-        let threshold = 0.4;
-        for group in ends(700, 6).iter().scan(0, |begin, end| {
-            let group = *begin..*end;
-            *begin = *end;
-            Some(group)
-        }) {
+        let groups = Groups::of(Labels::Classes(Array1::zeros(700)), 6);
+        for group in groups.ranges(0..groups.ends.len()) {
             let members = &order[group];
             for (at, one) in members.iter().enumerate() {
                 for other in &members[at + 1..] {
@@ -424,10 +434,8 @@ mod tests {
                     };
                     let z = sign
                         * match form {
-                            Form::InnerProduct => {
-                                placed.row(one).dot(&placed.row(other)) - threshold
-                            }
-                            Form::Distance => threshold - far.dot(&far),
+                            Form::InnerProduct => placed.row(one).dot(&placed.row(other)) - 0.4,
+                            Form::Distance => 0.4 - far.dot(&far),
                         };
                     let sigma = 1.0 / (1.0 + libm::exp(z));
                     let outer = |a: &Array1<f64>, b: &Array1<f64>| {

@@ -109,7 +109,7 @@ impl SiteObjective {
             });
         }
         let weights = weights(settings.pair_weights, totals)?;
-        let scales = scales(settings, &summary, totals, weights, labels.crowding());
+        let scales = scales(settings, &summary, totals, weights, order.crowding(labels));
         let own = AtZero::of(settings, summary.pairs, weights, scales.loss);
         let loss = order.loss(patients, weights, settings.form);
         Ok(Self {
