@@ -2,8 +2,8 @@
 //! sites do where its runs are honest.
 
 mod books;
-mod groups;
 mod honest;
+mod parts;
 mod rows;
 mod site;
 

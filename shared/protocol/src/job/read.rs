@@ -94,11 +94,14 @@ fn job(
         judgements: judgements.as_ref(),
     };
     let method = named_method.and_then(|named| Method::read(named, root, &at));
-    if let (Some(study), Some(method)) = (&study, &method)
-        && !is_of_all
-        && let Err(outside) = study.allows(method.name())
-    {
-        outside.report(root);
+    if let (Some(study), Some(method)) = (&study, &method) {
+        let allowed = match is_of_all {
+            true => Ok(()),
+            false => study.allows(method.name()),
+        };
+        let outside = allowed.err().into_iter();
+        let outside = outside.chain(study.outside_parts(method.divides()));
+        outside.for_each(|one| one.report(root));
     }
     named?;
     Some(Job {

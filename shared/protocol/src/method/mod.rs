@@ -24,6 +24,7 @@ use crate::exchange::{Asking, Closed, Course, Turn};
 use crate::failure::Failure;
 use crate::message::Answer;
 use crate::progress::Ending;
+use crate::study::Parts;
 use asking::Asker;
 use room::{MethodModel, MethodSettings, MethodStages, Reading};
 use similarity::numeric::precision::Precision;
@@ -106,6 +107,11 @@ macro_rules! registry {
                     most = most.or_more(<$room::Settings as MethodSettings>::grids_of_all(cohort, common_forests));
                 })*
                 most
+            }
+
+            /// Into which parts it divides the patients of each site.
+            pub(crate) fn divides(&self) -> Parts {
+                match self { $(Self::$Name(settings) => settings.divides(),)* }
             }
 
             /// What it takes of what the sites count on grids.

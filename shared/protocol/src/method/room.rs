@@ -12,7 +12,7 @@ use crate::exchange::{Asking, Closed, Course, Turn};
 use crate::failure::Failure;
 use crate::message::Answer;
 use crate::progress::Ending;
-use crate::study::Study;
+use crate::study::{Parts, Study};
 use ndarray::Array2;
 use privacy::Disclosure;
 use privacy::sums::Summand;
@@ -49,6 +49,9 @@ pub(crate) trait MethodSettings: Sized {
     /// The method on one cohort alone.
     #[must_use]
     fn alone(self) -> Self;
+
+    /// Into which parts it divides the patients of each site.
+    fn divides(&self) -> Parts;
 
     /// What the sites of a study count on grids for all jobs of it, where forests may be common to them or not.
     fn grids_of_all(cohort: &CohortSpecification, common_forests: bool) -> Grids;

@@ -188,6 +188,7 @@ pub fn of_job(job: &Job, operator: &str, more: &[&str]) -> Result<(String, Strin
     {
         head.push_str("common_forests = true\n");
     }
+    head.push_str(&job.method.divides().text());
     let study = format!(
         "name = {name:?}\ntitle = \"The patients of the job {name}\"\npurpose = \"A trial on one machine\"\nuntil = \"9999-12-31\"\n\
          methods = {methods:?}\nlimits = {{ {limits} }}\noperators = [{operator:?}]\nhospitals = {hospitals:?}\n{head}\n{study}"

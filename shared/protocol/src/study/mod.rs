@@ -4,6 +4,7 @@
 //! asks all hospitals of the study.
 
 mod draft;
+mod parts;
 mod read;
 mod state;
 
@@ -19,6 +20,7 @@ use std::fmt;
 use time::Date;
 
 pub use draft::{DraftError, Party, by_nobody, nobody, of_job, pinned};
+pub use parts::Parts;
 pub(crate) use read::precision;
 pub use state::{Approval, Consent, HospitalState, SignedApproval, Standing, StudyState};
 
@@ -51,6 +53,8 @@ pub struct Study {
     pub methods: Vec<String>,
     /// Whether its jobs may grow forests that all hospitals have in common: then every number is counted on a grid.
     pub common_forests: bool,
+    /// Into which parts every hospital divides its patients.
+    pub parts: Parts,
     /// How finely the hospitals say what they add to a sum.
     pub precision: Precision,
     /// How much its runs may ask, all together. Its card does not count.

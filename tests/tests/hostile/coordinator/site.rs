@@ -156,9 +156,14 @@ fn preparation(told: &Told) -> Request {
 
 /// The derivatives at a metric.
 pub(crate) fn look(metric: &Array2<f64>) -> Request {
+    look_at(metric, Part::whole(Form::InnerProduct))
+}
+
+/// The same among some of the patients.
+pub(crate) fn look_at(metric: &Array2<f64>, part: Part) -> Request {
     Request::Unpsl(message::Request::Differentiate(Differentiating {
         metrics: Arc::new(vec![metric.clone()]),
-        parts: vec![Part::whole(Form::InnerProduct)],
+        parts: vec![part],
         rows: Arc::new(vec![None]),
     }))
 }

@@ -11,7 +11,7 @@ use crate::message::Answer;
 use crate::method::asking::Asker;
 use crate::method::room::{MethodSettings, Reading};
 use crate::method::terms::{Beginning, Needs};
-use crate::study::{StudyName, StudyOutcome};
+use crate::study::{Parts, StudyName, StudyOutcome};
 use similarity::numeric::precision::Precision;
 
 /// The outcomes and features of a study.
@@ -195,6 +195,10 @@ impl MethodSettings for CardSettings {
             grids: Vec::new(),
             ..self
         }
+    }
+
+    fn divides(&self) -> Parts {
+        Parts::default()
     }
 
     fn grids_of_all(_: &CohortSpecification, _: bool) -> Grids {

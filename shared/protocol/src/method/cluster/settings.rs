@@ -13,6 +13,7 @@ use crate::method::neighbours::settings::{self, By};
 use crate::method::room::{MethodSettings, Reading};
 use crate::method::terms::{Beginning, Needs};
 use crate::name::RunId;
+use crate::study::Parts;
 use privacy::Permission;
 use similarity::numeric::precision::Precision;
 use std::collections::BTreeSet;
@@ -160,6 +161,10 @@ impl MethodSettings for ClusterSettings {
 
     fn alone(self) -> Self {
         self
+    }
+
+    fn divides(&self) -> Parts {
+        Parts::default()
     }
 
     fn grids_of_all(_: &CohortSpecification, _: bool) -> Grids {

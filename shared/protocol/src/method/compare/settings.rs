@@ -15,6 +15,7 @@ use crate::method::regression::settings::{self as regressions, RegressionSetting
 use crate::method::room::{MethodSettings, Reading};
 use crate::method::terms::{Beginning, Needs};
 use crate::method::unpsl::settings::{UnpslSettings, Validation, check_rank};
+use crate::study::Parts;
 use privacy::{Permission, ValidationFacts};
 use similarity::learn::unpsl::{Centring, CorrelationScope};
 use similarity::numeric::precision::Precision;
@@ -258,6 +259,10 @@ impl MethodSettings for CompareSettings {
             regression: self.regression.alone(),
             ..self
         }
+    }
+
+    fn divides(&self) -> Parts {
+        Parts::new(Some(self.folds), self.unpsl.objective.pairs)
     }
 
     fn grids_of_all(cohort: &CohortSpecification, common_forests: bool) -> Grids {

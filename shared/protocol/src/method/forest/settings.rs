@@ -13,6 +13,7 @@ use crate::message::Answer;
 use crate::method::asking::Asker;
 use crate::method::room::{MethodSettings, Reading};
 use crate::method::terms::{Beginning, Needs};
+use crate::study::Parts;
 use privacy::Permission;
 use similarity::compare::proximity::kernel::Kernel;
 use similarity::learn::forest::{self, SplitSearch};
@@ -299,6 +300,10 @@ impl MethodSettings for ForestSettings {
             scope: ForestScope::Local,
             ..self
         }
+    }
+
+    fn divides(&self) -> Parts {
+        Parts::default()
     }
 
     fn grids_of_all(cohort: &CohortSpecification, common_forests: bool) -> Grids {

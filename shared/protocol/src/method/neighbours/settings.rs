@@ -13,6 +13,7 @@ use crate::method::room::{MethodSettings, Reading};
 use crate::method::terms::{Beginning, Needs};
 use crate::method::{Model, Unplaced};
 use crate::name::RunId;
+use crate::study::Parts;
 use privacy::Permission;
 use similarity::compare::REASONS;
 use similarity::numeric::precision::Precision;
@@ -176,6 +177,10 @@ impl MethodSettings for NeighboursSettings {
 
     fn alone(self) -> Self {
         self
+    }
+
+    fn divides(&self) -> Parts {
+        Parts::default()
     }
 
     fn grids_of_all(_: &CohortSpecification, _: bool) -> Grids {

@@ -13,6 +13,7 @@ use crate::method::asking::Asker;
 use crate::method::room::{MethodSettings, Reading};
 use crate::method::terms::{Beginning, Needs};
 use crate::stage::preparing;
+use crate::study::Parts;
 use privacy::Permission;
 use similarity::learn::regression::selection::Criterion;
 use similarity::learn::regression::{Model, Ridge, Ties};
@@ -275,6 +276,10 @@ impl MethodSettings for RegressionSettings {
     }
 
     /// Values, from which quartiles and knots follow.
+    fn divides(&self) -> Parts {
+        Parts::default()
+    }
+
     fn grids_of_all(cohort: &CohortSpecification, _: bool) -> Grids {
         Grids {
             columns: cohort.grids_of_quantiles(),

@@ -17,6 +17,8 @@ use crate::method::asking::Asker;
 use crate::method::room::{MethodSettings, Reading};
 use crate::method::terms::{Beginning, Needs};
 use crate::stage::preparing::Prepared;
+use crate::study::Parts;
+pub(crate) use candidates::pairs;
 use candidates::{candidates, objective};
 use privacy::Permission;
 use similarity::learn::unpsl::Totals;
@@ -330,6 +332,10 @@ impl MethodSettings for UnpslSettings {
     /// Nobody receives a sum there.
     fn alone(self) -> Self {
         self.precisely(Precision::Exact)
+    }
+
+    fn divides(&self) -> Parts {
+        Parts::new(self.folds(), self.objective.pairs)
     }
 
     fn grids_of_all(cohort: &CohortSpecification, _: bool) -> Grids {

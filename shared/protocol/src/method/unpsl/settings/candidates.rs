@@ -155,7 +155,7 @@ fn threshold(section: &mut Section<'_, '_>) -> Threshold {
 }
 
 /// `pairs` is the word "all", or of how many partners each patient is sure.
-fn pairs(section: &mut Section<'_, '_>) -> Pairs {
+pub(crate) fn pairs(section: &mut Section<'_, '_>) -> Pairs {
     if !section.has("pairs") || section.has_word("pairs") {
         return section
             .choice("pairs", &[("all", Pairs::All)])
