@@ -72,6 +72,12 @@ impl AskedCodes {
             .position(|code| code.token.is_field(field, self.decimal))
     }
 
+    /// Whether a code is a number from `least` to `most`.
+    pub(super) fn has_within(&self, least: f64, most: f64) -> bool {
+        let mut codes = self.codes.iter();
+        codes.any(|code| code.token.has_within(least, most))
+    }
+
     /// Notes a row that holds a code, and what is wrong with it otherwise.
     pub(super) fn note(&mut self, code: usize, holder: Holder, fault: Option<Fault>) {
         self.codes[code].rows.push(holder);

@@ -150,11 +150,13 @@ pub(super) fn number_of_text(text: &[u8], decimal: DecimalMark) -> Result<f64, S
     }
 }
 
+/// Digits of a number that a double holds whatever they are.
+const DIGITS_MAX: usize = 15;
+
 /// A number of at most 15 digits without exponent: both the digits and the power of ten are exact
 /// doubles, so that their quotient is correctly rounded (Clinger 1990, "How to read floating-point
 /// numbers accurately", the fast path). None where the text is anything else.
 pub(super) fn short_number(text: &[u8], decimal: DecimalMark) -> Option<f64> {
-    const DIGITS_MAX: usize = 15;
     const POWERS: [f64; DIGITS_MAX + 1] = [
         1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
     ];
@@ -169,6 +171,17 @@ pub(super) fn short_number(text: &[u8], decimal: DecimalMark) -> Option<f64> {
         DecimalMark::Point => b'.',
         DecimalMark::Comma => b',',
     };
+    let (mantissa, after) = match digits.len() {
+        ..=8 => at_once(digits, mark)?,
+        _ => one_by_one(digits, mark)?,
+    };
+    #[allow(clippy::cast_precision_loss)] // below 10^15 < 2^53
+    let number = mantissa as f64 / POWERS[after];
+    Some(if negative { -number } else { number })
+}
+
+/// The digits as one whole number, and how many of them are behind the mark: of nine to sixteen bytes.
+fn one_by_one(digits: &[u8], mark: u8) -> Option<(u64, usize)> {
     let mut mantissa = 0_u64;
     let mut decimals = None;
     for (place, byte) in digits.iter().enumerate() {
@@ -181,14 +194,59 @@ pub(super) fn short_number(text: &[u8], decimal: DecimalMark) -> Option<f64> {
             return None;
         }
     }
-    let count = digits.len() - usize::from(decimals.is_some());
-    if count == 0 || count > DIGITS_MAX {
+    let is_short = digits.len() <= DIGITS_MAX || decimals.is_some();
+    is_short.then_some((mantissa, decimals.unwrap_or(0)))
+}
+
+/// The same of one to eight bytes, which are eight lanes of one number: no branch depends on where the mark is.
+fn at_once(digits: &[u8], mark: u8) -> Option<(u64, usize)> {
+    const LANES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x80 * LANES;
+    let bits = 8 * digits.len();
+    let text = lanes(digits);
+    // A lane that is the mark is 0 here. Of lanes that seem to be, the first is.
+    let apart = text ^ (LANES * u64::from(mark));
+    let marks = apart.wrapping_sub(LANES) & !apart & HIGH;
+    let (mut text, mut count, mut after) = (text, digits.len(), 0);
+    if marks != 0 {
+        let before = marks.trailing_zeros() as usize / 8 * 8;
+        let front = text & ((1 << before) - 1);
+        text = front | (text >> before >> 8) << before;
+        count -= 1;
+        after = (bits - before) / 8 - 1;
+    }
+    if count == 0 {
         return None;
     }
-    let after = decimals.unwrap_or(0);
-    #[allow(clippy::cast_precision_loss)] // below 10^15 < 2^53
-    let number = mantissa as f64 / POWERS[after];
-    Some(if negative { -number } else { number })
+    // Zeros in front of the digits, so that all lanes are digits.
+    let zeros = 64 - 8 * count;
+    let padded = text << zeros | (LANES * u64::from(b'0')) & !(u64::MAX << zeros);
+    let values = padded.wrapping_sub(LANES * u64::from(b'0'));
+    if (values | values.wrapping_add(0x76 * LANES)) & HIGH != 0 {
+        return None;
+    }
+    // Neighbours come together: to numbers of two digits, of four, and of eight.
+    let of_two = values * 10 + (values >> 8);
+    let one = (of_two & 0x0000_00ff_0000_00ff).wrapping_mul(100 + (1_000_000 << 32));
+    let other = (of_two >> 16 & 0x0000_00ff_0000_00ff).wrapping_mul(1 + (10_000 << 32));
+    Some((one.wrapping_add(other) >> 32, after))
+}
+
+/// At most eight bytes, the first one lowest.
+fn lanes(bytes: &[u8]) -> u64 {
+    let few = |bytes: &[u8]| {
+        let bytes = bytes.iter().rev();
+        bytes.fold(0, |lanes, byte| lanes << 8 | u64::from(*byte))
+    };
+    match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        // They overlap where there are fewer than eight.
+        (Some(first), Some(last)) => {
+            let first = u64::from(u32::from_le_bytes(*first));
+            let last = u64::from(u32::from_le_bytes(*last));
+            first | last << (8 * (bytes.len() - 4))
+        }
+        (_, _) => few(bytes),
+    }
 }
 
 /// As the standard library reads it, but for the words that it takes for numbers.
@@ -288,6 +346,32 @@ mod tests {
             let found = number_of_text(text.as_bytes(), DecimalMark::Point);
             assert_eq!(found.unwrap(), text.parse::<f64>().unwrap());
         }
+    }
+
+    #[test]
+    fn bytes_at_once_are_read_as_one_by_one() {
+        let mut state = 1_u64;
+        let mut draw = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        let mut read = 0;
+        for _ in 0..400_000 {
+            let length = 1 + (draw() % 8) as usize;
+            // Mostly digits; marks; bytes beside them and beyond ASCII.
+            let byte =
+                |draw: u64| b"00112233445566778899..,/:-\x01\x7f\xae\xb0"[draw as usize % 30];
+            let text: Vec<u8> = (0..length).map(|_| byte(draw() >> 11)).collect();
+            for mark in *b".," {
+                let wanted =
+                    one_by_one(&text, mark).filter(|_| text.iter().any(u8::is_ascii_digit));
+                assert_eq!(at_once(&text, mark), wanted, "{text:?}");
+                read += usize::from(wanted.is_some());
+            }
+        }
+        assert!(read > 100_000, "{read}");
     }
 
     #[test]

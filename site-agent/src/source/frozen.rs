@@ -199,19 +199,28 @@ impl<'s> Freezing<'s> {
                 }
             }
         };
-        let mut unheard = |_| ();
-        if let Some(first) = self.cohorts.first() {
+        let of_features = |first: &CohortSpecification| {
+            let mut unheard = |_| ();
             let intake = self.intake(first, &self.gridded, &mut unheard);
             let mut intake = intake.of_queries();
             table.feed_doubtful(&mut intake);
-            note(&intake.into_problems());
-        }
-        let mut places = Vec::new();
-        for cohort in &self.cohorts {
+            intake.into_problems()
+        };
+        let of_outcome = |cohort: &CohortSpecification| {
+            let mut unheard = |_| ();
             let own = with_features(cohort, |feature| !feature.missing.is_empty());
             let mut intake = self.intake(&own, &self.gridded_of(cohort, &own), &mut unheard);
             table.feed(from_mut(&mut intake), None);
-            match intake.into_outcome() {
+            intake.into_outcome()
+        };
+        let (of_features, of_outcomes) = rayon::join(
+            || self.cohorts.first().map(of_features),
+            || self.cohorts.par_iter().map(of_outcome).collect::<Vec<_>>(),
+        );
+        of_features.iter().for_each(&mut note);
+        let mut places = Vec::new();
+        for of_outcome in of_outcomes {
+            match of_outcome {
                 Ok((known, _)) => places.push(known),
                 Err(found) => note(&found),
             }
@@ -321,7 +330,8 @@ impl FrozenTable {
     fn feed_doubtful(&self, intake: &mut Intake<'_>) {
         let mut layout = intake.layout(&self.names);
         intake.pass_over(&mut layout, |column, reader| {
-            self.columns[column].all_numbers(|number| reader.takes(number))
+            let span = self.columns[column].span();
+            span.is_some_and(|span| reader.takes_all(span))
         });
         self.fill(intake, &layout, None);
     }

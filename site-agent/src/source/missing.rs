@@ -39,6 +39,12 @@ impl Missing {
         self.numbers.contains(&number)
     }
 
+    /// True where any number from `least` to `most` means missing.
+    pub(super) fn has_within(&self, least: f64, most: f64) -> bool {
+        let mut numbers = self.numbers.iter();
+        numbers.any(|number| (least..=most).contains(number))
+    }
+
     /// True where `field` means missing, by its text or by its number.
     pub(super) fn is_field(&self, field: &Field<'_>, decimal: DecimalMark) -> bool {
         self.is_text(field)

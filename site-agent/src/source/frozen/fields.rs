@@ -5,6 +5,9 @@ use super::super::outcome::retain;
 use crate::config::DecimalMark;
 use time::Date;
 
+/// Numbers that are compared side by side.
+const LANES: usize = 8;
+
 /// The fields of one column, as the source gave them.
 #[derive(Clone, Default, PartialEq)]
 pub(in crate::source) struct Fields {
@@ -29,6 +32,17 @@ pub(in crate::source) enum Values {
     Days(Vec<Date>),
     /// Of several types, which no column has: nothing is kept of them.
     Mixed,
+}
+
+/// The least and the most of some numbers; where there are none, the least is infinite.
+#[derive(Clone, Copy)]
+pub(in crate::source) struct Span {
+    pub(in crate::source) least: f64,
+    pub(in crate::source) most: f64,
+    /// Whether a row has none.
+    pub(in crate::source) has_null: bool,
+    /// Not a number once one is infinite or no number.
+    finite: f64,
 }
 
 impl Fields {
@@ -112,13 +126,24 @@ impl Fields {
         }
     }
 
-    /// Whether it is a column of numbers, each of which `is_fit` where a row has one, and none where it has none.
-    pub(super) fn all_numbers(&self, is_fit: impl Fn(Option<f64>) -> bool) -> bool {
+    /// Between which numbers all of a column of finite numbers are.
+    pub(in crate::source) fn span(&self) -> Option<Span> {
         let Values::Numbers(numbers) = &self.values else {
-            return false;
+            return None;
         };
-        let mut rows = numbers.iter().zip(&self.is_null);
-        rows.all(|(number, is_null)| is_fit((!is_null).then_some(*number)))
+        let mut lanes = [Span::NONE; LANES];
+        let (whole, rest) = numbers.as_chunks::<LANES>();
+        let (are_null, rest_is_null) = self.is_null.as_chunks::<LANES>();
+        for (numbers, are_null) in whole.iter().zip(are_null) {
+            for lane in 0..LANES {
+                lanes[lane].widen(numbers[lane], are_null[lane]);
+            }
+        }
+        let mut span = lanes.into_iter().fold(Span::NONE, Span::and);
+        for (number, is_null) in rest.iter().zip(rest_is_null) {
+            span.widen(*number, *is_null);
+        }
+        span.is_finite().then_some(span)
     }
 
     /// Keeps the marked rows.
@@ -167,6 +192,45 @@ impl Fields {
                 bytes.extend_from_slice(&date.to_julian_day().to_be_bytes());
             }
         }
+    }
+}
+
+impl Span {
+    const NONE: Self = Self {
+        least: f64::INFINITY,
+        most: f64::NEG_INFINITY,
+        has_null: false,
+        // Whatever number is added times 0.
+        finite: 0.0,
+    };
+
+    #[inline]
+    fn widen(&mut self, number: f64, is_null: bool) {
+        let (least, most) = match is_null {
+            true => (f64::INFINITY, f64::NEG_INFINITY),
+            false => (number, number),
+        };
+        self.least = if least < self.least {
+            least
+        } else {
+            self.least
+        };
+        self.most = if most > self.most { most } else { self.most };
+        self.has_null |= is_null;
+        self.finite += number * 0.0;
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            least: self.least.min(other.least),
+            most: self.most.max(other.most),
+            has_null: self.has_null || other.has_null,
+            finite: self.finite + other.finite,
+        }
+    }
+
+    fn is_finite(&self) -> bool {
+        self.finite == 0.0
     }
 }
 
