@@ -23,6 +23,11 @@ const ROWS_AT_ONCE: usize = 256;
 /// So many times as many are made ready side by side.
 const BLOCKS_AT_ONCE: usize = 16;
 
+/// Columns that are kept side by side, at most.
+const STRIP_MAX: usize = 16;
+/// Strips of columns for each thread, where there are columns enough.
+const STRIPS_OF_A_THREAD: usize = 4;
+
 /// Rows of a source, with the names of its columns. It stays at the site.
 #[derive(Clone, PartialEq)]
 pub struct FrozenTable {
@@ -425,14 +430,12 @@ impl Recorder {
         let decimal = self.numbers.1;
         let columns = self.table.columns.iter_mut().zip(&self.is_number);
         for ((column, is_number), field) in columns.zip(fields) {
-            match is_number {
-                true => column.push_numbers(std::iter::once(field), decimal),
-                false => column.push(field),
-            }
+            column.add(field, *is_number, decimal);
         }
     }
 
-    /// Keeps rows, column by column, of the fields that `field` gives by column and row.
+    /// Keeps rows, of the fields that `field` gives by column and row: strips of columns side by side, and each row by row, for what is
+    /// together in a row is together in the memory of a CSV file.
     pub(super) fn keep_all<'f>(
         &mut self,
         rows: &[u64],
@@ -440,15 +443,18 @@ impl Recorder {
     ) {
         self.table.rows.extend_from_slice(rows);
         let decimal = self.numbers.1;
-        let columns = self.table.columns.par_iter_mut().zip(&self.is_number);
-        columns
-            .enumerate()
-            .for_each(|(place, (column, is_number))| {
-                let fields = (0..rows.len()).map(|row| field(place, row));
-                match is_number {
-                    true => column.push_numbers(fields, decimal),
-                    false => fields.for_each(|field| column.push(field)),
+        let strips = STRIPS_OF_A_THREAD * rayon::current_num_threads();
+        let columns = self.table.columns.len();
+        let width = columns.div_ceil(strips).clamp(1, STRIP_MAX);
+        let strips = self.table.columns.par_chunks_mut(width);
+        let strips = strips.zip(self.is_number.par_chunks(width)).enumerate();
+        strips.for_each(|(strip, (columns, are_numbers))| {
+            for row in 0..rows.len() {
+                let columns = columns.iter_mut().zip(are_numbers).enumerate();
+                for (place, (column, is_number)) in columns {
+                    column.add(field(strip * width + place, row), *is_number, decimal);
                 }
-            });
+            }
+        });
     }
 }

@@ -57,24 +57,24 @@ impl Fields {
         self.values.push(field);
     }
 
-    /// Adds fields of a column of which nothing but the numbers counts. Its texts are kept as numbers as long as all of them are
-    /// such; one that says nothing is none.
-    pub(in crate::source) fn push_numbers<'f>(
+    /// Adds the field of the next row. Of a column of which nothing but the numbers counts, texts are kept as numbers as long as all of
+    /// them are such; one that says nothing is none.
+    pub(in crate::source) fn add(
         &mut self,
-        fields: impl Iterator<Item = Field<'f>>,
+        field: Field<'_>,
+        is_number: bool,
         decimal: DecimalMark,
     ) {
-        for field in fields {
-            match (&mut self.values, field) {
-                // Most are these.
-                (Values::Numbers(numbers), Field::Text(text))
-                    if let Some(number) = short_number(text, decimal) =>
-                {
-                    numbers.push(number);
-                    self.is_null.push(false);
-                }
-                (_, field) => self.push_number(field, decimal),
+        match (&mut self.values, field) {
+            // Most are these.
+            (Values::Numbers(numbers), Field::Text(text))
+                if is_number && let Some(number) = short_number(text, decimal) =>
+            {
+                numbers.push(number);
+                self.is_null.push(false);
             }
+            (_, field) if is_number => self.push_number(field, decimal),
+            (_, field) => self.push(field),
         }
     }
 
