@@ -3,7 +3,7 @@
 pub(super) mod fields;
 
 use super::field::Field;
-use super::intake::Intake;
+use super::intake::{Intake, strip};
 use super::layout::Layout;
 use super::outcome::retain;
 use super::terms::Terms;
@@ -22,11 +22,6 @@ use std::slice::from_mut;
 const ROWS_AT_ONCE: usize = 256;
 /// So many times as many are made ready side by side.
 const BLOCKS_AT_ONCE: usize = 16;
-
-/// Columns that are kept side by side, at most.
-const STRIP_MAX: usize = 16;
-/// Strips of columns for each thread, where there are columns enough.
-const STRIPS_OF_A_THREAD: usize = 4;
 
 /// Rows of a source, with the names of its columns. It stays at the site.
 #[derive(Clone, PartialEq)]
@@ -434,8 +429,7 @@ impl Recorder {
         }
     }
 
-    /// Keeps rows, of the fields that `field` gives by column and row: strips of columns side by side, and each row by row, for what is
-    /// together in a row is together in the memory of a CSV file.
+    /// Keeps rows, of the fields that `field` gives by column and row.
     pub(super) fn keep_all<'f>(
         &mut self,
         rows: &[u64],
@@ -443,9 +437,7 @@ impl Recorder {
     ) {
         self.table.rows.extend_from_slice(rows);
         let decimal = self.numbers.1;
-        let strips = STRIPS_OF_A_THREAD * rayon::current_num_threads();
-        let columns = self.table.columns.len();
-        let width = columns.div_ceil(strips).clamp(1, STRIP_MAX);
+        let width = strip(self.table.columns.len());
         let strips = self.table.columns.par_chunks_mut(width);
         let strips = strips.zip(self.is_number.par_chunks(width)).enumerate();
         strips.for_each(|(strip, (columns, are_numbers))| {

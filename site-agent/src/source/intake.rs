@@ -3,6 +3,8 @@
 mod problems;
 mod rows;
 
+pub(super) use rows::strip;
+
 use super::column::ColumnReader;
 use super::frozen::{FrozenTable, Recorder};
 use super::layout::{Layout, NeededColumns, places, position};

@@ -148,14 +148,18 @@ pub fn approve(asked: &StudyApprove, now: Timestamp) -> Result<SignedApproval, S
     };
     sharing.judge()?;
     let random = random().map_err(|source| unwritten(Path::new("/dev/urandom"), source))?;
-    let snapshot = snapshot?;
+    let (snapshot, file) = snapshot?;
+    let patients_at_most = table.patients().next_multiple_of(10);
+    // Giving much memory back takes about as long as the disk does.
+    let (on_disk, ()) = rayon::join(|| file.sync_all(), || drop(table));
+    on_disk.map_err(|source| unwritten(&folder.folder, source))?;
     let parts = (text.as_slice(), pairs.as_deref());
     let commitment = commitment(&random, parts, cell_min, |write| write(&snapshot));
     let approval = Approval {
         study: study.name.to_string(),
         digest: study.digest(),
         commitment,
-        patients_at_most: table.patients().next_multiple_of(10),
+        patients_at_most,
         approved: now,
     };
     let signed = Signer::load(&config.tls)?.approve(approval)?;
@@ -417,7 +421,7 @@ impl Partial {
     }
 
     /// Writes the snapshot of the patients.
-    fn freeze(&self, table: &FrozenTable) -> Result<SnapshotDigest, StudyError> {
+    fn freeze(&self, table: &FrozenTable) -> Result<(SnapshotDigest, File), StudyError> {
         let failed = |source| unwritten(&self.folder, source);
         let path = self.partial.path().join(SNAPSHOT);
         let mut options = OpenOptions::new();
@@ -430,8 +434,7 @@ impl Partial {
             },
             other => StudyError::Snapshot(other.to_string()),
         })?;
-        file.sync_all().map_err(failed)?;
-        Ok(digest)
+        Ok((digest, file))
     }
 
     /// Writes all other files, and gives the folder its name.
