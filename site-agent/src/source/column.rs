@@ -125,7 +125,8 @@ impl ColumnReader {
 
     /// Reads the field of one patient. A fault is noted, and a missing value takes its place.
     pub(super) fn read(&mut self, row: u64, field: Field<'_>) {
-        if let Field::Number(number) = field
+        if let Kind::Number(kind) = &self.kind
+            && let Some(number) = field.short_number(kind.decimal)
             && let Some(value) = self.plain(number)
         {
             return self.values.push(Some(value));

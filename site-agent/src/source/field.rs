@@ -101,6 +101,16 @@ impl Field<'_> {
         }
     }
 
+    /// The field as a number, where that takes next to no time.
+    #[inline]
+    pub(super) fn short_number(self, decimal: DecimalMark) -> Option<f64> {
+        match self {
+            Self::Text(text) => short_number(text, decimal),
+            Self::Number(number) => Some(number),
+            Self::Null | Self::Integer(_) | Self::Boolean(_) | Self::Date(_) => None,
+        }
+    }
+
     /// The field as a day, or what it looks like instead.
     pub(super) fn date(self, format: &DateFormat) -> Result<Date, Shape> {
         match self {
