@@ -10,6 +10,7 @@ use crate::cohort::{
 use crate::document::Section;
 use crate::exchange::{Asking, Closed, Course, Turn};
 use crate::failure::Failure;
+use crate::limits::VALIDATION_FOLDS;
 use crate::message::Answer;
 use crate::progress::Ending;
 use crate::study::{Parts, Study};
@@ -27,6 +28,14 @@ pub(crate) struct Reading<'r> {
     pub(crate) sites: usize,
     pub(crate) study: Option<&'r Study>,
     pub(crate) judgements: Option<&'r Judgements>,
+}
+
+impl Reading<'_> {
+    /// The folds of a job that names none.
+    pub(crate) fn folds(&self) -> u32 {
+        let folds = self.study.and_then(|study| study.parts.folds);
+        folds.unwrap_or(VALIDATION_FOLDS)
+    }
 }
 
 /// A method's settings: its table of the job.

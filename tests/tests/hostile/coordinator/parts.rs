@@ -268,6 +268,12 @@ fn a_job_with_other_parts_than_its_study_is_refused() {
     ] {
         assert!(refused.contains(wanted), "{refused}");
     }
+    // A job that names none has the study's.
+    let job = own.replace(&keys("3", 4), "pairs = 3");
+    let Method::Unpsl(settings) = Job::parse(&study.join(&job)).unwrap().method else {
+        panic!("another method");
+    };
+    assert_eq!(settings.folds(), Some(4));
     // A study whose text has no parts: five folds, and all pairs.
     let (_, usual) = of_study("rank = 2");
     assert!(with(&usual, "\"all\"", 5).is_ok());

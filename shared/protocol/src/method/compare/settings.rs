@@ -7,7 +7,7 @@ use crate::cohort;
 use crate::cohort::{CohortSpecification, Grids, OutcomeSpecification};
 use crate::document::{Section, narrow};
 use crate::failure::Failure;
-use crate::limits::{FOLDS_MAX, VALIDATION_FOLDS};
+use crate::limits::FOLDS_MAX;
 use crate::message::Answer;
 use crate::method::asking::Asker;
 use crate::method::forest::settings::{self as forests, ForestScope, ForestSettings};
@@ -99,22 +99,18 @@ pub struct CompareSettings {
 impl CompareSettings {
     /// Reads the tables `compare`, `unpsl`, `regression` and `forest`; the last three say how what is learnt is learnt, and every key
     /// has a default.
-    fn tables(
-        root: &mut Section<'_, '_>,
-        outcome: Option<&OutcomeSpecification>,
-        features: usize,
-        sites: usize,
-    ) -> Option<Self> {
+    fn tables(root: &mut Section<'_, '_>, at: &Reading<'_>) -> Option<Self> {
+        let usual = at.folds();
         let (families, neighbours, folds) = root.required_table("compare", |section| {
             Some((
-                families(section, outcome),
+                families(section, at.outcome),
                 narrow(section.count("neighbours", NEIGHBOURS, 1..=1_000)),
-                narrow(section.count("folds", u64::from(VALIDATION_FOLDS), 2..=FOLDS_MAX as u64)),
+                narrow(section.count("folds", u64::from(usual), 2..=FOLDS_MAX as u64)),
             ))
         })?;
         let mut unpsl = root.table_or_nothing("unpsl", |section| {
             foreign(section, &NOT_OF_UNPSL);
-            UnpslSettings::table(section)
+            UnpslSettings::table(section, usual)
         })?;
         if unpsl.selection.is_some() {
             let wanted = "one value of each key: nothing is chosen in the folds of a comparison";
@@ -138,7 +134,7 @@ impl CompareSettings {
         }
         let forest = root.table_or_nothing("forest", |section| {
             foreign(section, &NOT_OF_FOREST);
-            let forest = forests::table(section, features, sites);
+            let forest = forests::table(section, at.features.len(), at.sites);
             ForestSettings {
                 scope: ForestScope::Local,
                 ..forest
@@ -234,7 +230,7 @@ impl MethodSettings for CompareSettings {
     }
 
     fn read(root: &mut Section<'_, '_>, at: &Reading<'_>) -> Option<Self> {
-        let settings = Self::tables(root, at.outcome, at.features.len(), at.sites)?;
+        let settings = Self::tables(root, at)?;
         if let Some(outcome) = at.outcome {
             cohort::lines_alone(root, at.features);
             check(root, &settings, outcome, at);

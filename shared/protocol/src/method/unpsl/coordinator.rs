@@ -103,7 +103,7 @@ impl Unpsl {
 
     /// With the folds of a validation, where there is one and no choice has learnt them.
     fn learn(&mut self, prepared: Arc<Prepared>, notes: &mut Vec<String>) -> Result<(), Failure> {
-        if self.settings.validation == Validation::Usual && self.chosen_folds.is_none() {
+        if matches!(self.settings.validation, Validation::Usual(_)) && self.chosen_folds.is_none() {
             let reason = self.not_validated(&prepared);
             notes.extend(reason.map(|reason| format!("{IN_SAMPLE}{reason}")));
             self.settings.settle_validation(reason.is_none());

@@ -167,7 +167,7 @@ impl UnpslSettings {
         let choosing = self.selection.as_ref();
         let validating = match self.validation {
             Validation::Folds(_) => self.validation_rounds(),
-            Validation::Usual | Validation::None => 0,
+            Validation::Usual(_) | Validation::None => 0,
         };
         choosing.map_or(0, |selection| selection.rounds(self.consensus))
             + u64::from(self.starts) * u64::from(self.round_limit)
@@ -250,8 +250,8 @@ impl UnpslSettings {
         self
     }
 
-    /// Reads the table `unpsl`.
-    pub(crate) fn table(section: &mut Section<'_, '_>) -> Self {
+    /// Reads the table `unpsl`, of so many folds unless it says otherwise.
+    pub(crate) fn table(section: &mut Section<'_, '_>, folds: u32) -> Self {
         let tolerance = format!("a number above 0, at most {TOLERANCE_MAX}");
         let is_tolerance = |x: f64| x > 0.0 && x <= TOLERANCE_MAX;
         let penalty = format!("a number from {PENALTY_MIN:e} to {PENALTY_MAX:e}");
@@ -266,7 +266,7 @@ impl UnpslSettings {
         ];
         let is_rank_usual = !section.has("rank");
         let is_lambda_usual = !section.has("lambda_sparsity");
-        let candidates = candidates(section);
+        let candidates = candidates(section, folds);
         Self {
             is_rank_usual,
             is_lambda_usual,
@@ -274,7 +274,7 @@ impl UnpslSettings {
             supervision: Supervision::read(section),
             starts: narrow(section.count("starts", 1, 1..=100)),
             neighbours: candidates.neighbours.first().copied().unwrap_or(NEIGHBOURS),
-            validation: validation::read(section, candidates.choosing_folds()),
+            validation: validation::read(section, candidates.choosing_folds(), folds),
             selection: candidates.are_several().then_some(candidates),
             neighbour_rule: section
                 .choice("neighbour_rule", &rules)
@@ -314,7 +314,8 @@ impl MethodSettings for UnpslSettings {
     }
 
     fn read(root: &mut Section<'_, '_>, at: &Reading<'_>) -> Option<Self> {
-        let settings = root.required_table("unpsl", |section| Some(Self::table(section)))?;
+        let settings =
+            root.required_table("unpsl", |section| Some(Self::table(section, at.folds())))?;
         if let Some(outcome) = at.outcome {
             cohort::lines_alone(root, at.features);
             check(root, outcome);

@@ -5,15 +5,15 @@ use super::folds::of_fold;
 use super::message::two_folds;
 use super::settings::UnpslSettings;
 use crate::document::{Section, narrow};
-use crate::limits::{FOLDS_MAX, VALIDATION_FOLDS};
+use crate::limits::FOLDS_MAX;
 use privacy::ValidationFacts;
 use similarity::learn::unpsl::Settings;
 
 /// Whether patients judge what was learnt without them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Validation {
-    /// By [`VALIDATION_FOLDS`] folds, where the rules of every site and the limits of a usual validation let it be.
-    Usual,
+    /// By so many folds, where the rules of every site and the limits of a usual validation let it be.
+    Usual(u32),
     /// By so many folds.
     Folds(u32),
     /// No.
@@ -68,8 +68,7 @@ impl UnpslSettings {
     pub fn folds(&self) -> Option<u32> {
         match (&self.selection, self.validation) {
             (Some(selection), _) => Some(selection.folds),
-            (None, Validation::Folds(folds)) => Some(folds),
-            (None, Validation::Usual) => Some(VALIDATION_FOLDS),
+            (None, Validation::Folds(folds) | Validation::Usual(folds)) => Some(folds),
             (None, Validation::None) => None,
         }
     }
@@ -79,7 +78,7 @@ impl UnpslSettings {
     pub fn validated_folds(&self) -> u32 {
         match self.validation {
             Validation::None => 0,
-            Validation::Usual | Validation::Folds(_) => self.folds().unwrap_or(0),
+            Validation::Usual(_) | Validation::Folds(_) => self.folds().unwrap_or(0),
         }
     }
 
@@ -103,7 +102,7 @@ impl UnpslSettings {
             rounds,
         };
         match (&self.selection, self.validation) {
-            (None, Validation::Usual) => (1, Some(facts(1, self.validation_rounds()))),
+            (None, Validation::Usual(_)) => (1, Some(facts(1, self.validation_rounds()))),
             (Some(_), _) if self.nests() => (folds, Some(facts(2, self.nested_rounds()))),
             _ => (folds, None),
         }
@@ -119,16 +118,15 @@ impl UnpslSettings {
 }
 
 /// `validation` is a number of folds, or the word "none". What is chosen is validated by the folds `choosing`.
-pub(super) fn read(section: &mut Section<'_, '_>, choosing: Option<u32>) -> Validation {
+pub(super) fn read(section: &mut Section<'_, '_>, choosing: Option<u32>, usual: u32) -> Validation {
     if !section.has("validation") {
-        return Validation::Usual;
+        return Validation::Usual(usual);
     }
     if section.has_word("validation") {
         section.choice("validation", &[("none", ())]);
         return Validation::None;
     }
-    let usual = u64::from(VALIDATION_FOLDS);
-    let folds: u32 = narrow(section.count("validation", usual, 2..=FOLDS_MAX as u64));
+    let folds: u32 = narrow(section.count("validation", usual.into(), 2..=FOLDS_MAX as u64));
     if let Some(choosing) = choosing.filter(|choosing| *choosing != folds) {
         let wanted = format!("{choosing}, the `folds` of the choice, or \"none\"");
         section.problem("validation", &folds.to_string(), &wanted);

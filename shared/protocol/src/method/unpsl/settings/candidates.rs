@@ -11,8 +11,8 @@ use similarity::numeric::precision::Precision;
 use std::collections::HashSet;
 
 /// `lambda_sparsity` is a number, a list, or the word "auto"; `rank` and `neighbours` a whole number or
-/// a list.
-pub(super) fn candidates(section: &mut Section<'_, '_>) -> SelectionSettings {
+/// a list. There are so many folds unless it says otherwise.
+pub(super) fn candidates(section: &mut Section<'_, '_>, folds: u32) -> SelectionSettings {
     let default = Settings::default();
     let lambda_sparsity = if section.has_word("lambda_sparsity") {
         section.choice("lambda_sparsity", &[("auto", ())]);
@@ -43,7 +43,7 @@ pub(super) fn candidates(section: &mut Section<'_, '_>) -> SelectionSettings {
         form: forms(section, default.form),
         rank: rank.into_iter().map(narrow).collect(),
         neighbours: neighbours.into_iter().map(narrow).collect(),
-        folds: narrow(section.count("folds", 5, 2..=FOLDS_MAX as u64)),
+        folds: narrow(section.count("folds", folds.into(), 2..=FOLDS_MAX as u64)),
     };
     if is_usual && candidates.are_several() {
         candidates.neighbours = NEIGHBOURS_TO_CHOOSE.to_vec();
