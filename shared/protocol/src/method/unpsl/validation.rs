@@ -120,7 +120,7 @@ impl UnpslSettings {
 /// `validation` is a number of folds, or the word "none". What is chosen is validated by the folds `choosing`.
 pub(super) fn read(section: &mut Section<'_, '_>, choosing: Option<u32>, usual: u32) -> Validation {
     if !section.has("validation") {
-        return Validation::Usual(usual);
+        return Validation::Usual(choosing.unwrap_or(usual));
     }
     if section.has_word("validation") {
         section.choice("validation", &[("none", ())]);
