@@ -1,5 +1,8 @@
 //! Reads one feature of every patient, in the job's unit and levels.
 
+#[cfg(test)]
+mod tests;
+
 use super::asked::{AskedCodes, Holder};
 use super::field::Field;
 use super::found::FoundValues;
@@ -125,10 +128,7 @@ impl ColumnReader {
 
     /// Reads the field of one patient. A fault is noted, and a missing value takes its place.
     pub(super) fn read(&mut self, row: u64, field: Field<'_>) {
-        if let Kind::Number(kind) = &self.kind
-            && let Some(number) = field.short_number(kind.decimal)
-            && let Some(value) = self.plain(number)
-        {
+        if let Some(value) = self.plain(field) {
             return self.values.push(Some(value));
         }
         let read = if self.missing.is_text(&field) {
@@ -196,12 +196,12 @@ impl ColumnReader {
         self.values.push(value);
     }
 
-    /// The value of a number of which there is nothing to note.
-    fn plain(&self, number: f64) -> Option<f64> {
+    /// The value of a number of which there is nothing to note, and that is read in next to no time.
+    fn plain(&self, field: Field<'_>) -> Option<f64> {
         let Kind::Number(kind) = &self.kind else {
             return None;
         };
-        let field = Field::Number(number);
+        let field = Field::Number(field.short_number(kind.decimal)?);
         match kind.read(field, &self.missing) {
             Ok(Read {
                 value,
@@ -211,12 +211,12 @@ impl ColumnReader {
         }
     }
 
-    /// Whether there is nothing to note of any number within a span: not of its ends, nothing apart from missing values is said of single
-    /// numbers, and what is said of ranges holds between two of whom it holds.
+    /// Whether there is nothing to note of any number within a span. What is said of ranges holds between two numbers of which it
+    /// holds, and no single number between them means missing.
     pub(super) fn takes_all(&self, span: Span) -> bool {
         let Span { least, most, .. } = span;
         let has_numbers = least <= most;
-        let is_plain = |number| self.plain(number).is_some();
+        let is_plain = |number| self.plain(Field::Number(number)).is_some();
         let is_coded =
             || self.missing.has_within(least, most) || self.asked.has_within(least, most);
         let takes_numbers = || is_plain(least) && is_plain(most) && !is_coded();
@@ -413,92 +413,6 @@ impl Unfinished {
         match self {
             Self::Numbers(numbers) => numbers[patient] = f64::NAN,
             Self::Codes(codes) => codes[patient] = MISSING_LEVEL,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::DeclaredRange;
-    use crate::source::frozen::fields::Fields;
-    use protocol::job::Job;
-    use std::path::Path;
-
-    fn reader(keys: &str, mapping: ColumnMapping) -> ColumnReader {
-        let job = format!(
-            "name = \"j\"\nmethod = \"unpsl\"\nsites = [\"north\", \"south\", \"east\"]\n\
-             [outcome]\ncolumn = \"o\"\nkind = \"binary\"\npositive = [\"1\"]\n\
-             [[features]]\nname = \"x\"\nkind = \"numeric\"\n{keys}\n[unpsl]\n"
-        );
-        let job = Job::parse(&job).unwrap();
-        let mut source = SourceConfig::of_file(Path::new("x.csv"), None);
-        source.columns.insert("x".to_owned(), mapping);
-        let terms = Terms::Site { cell_min: 10 };
-        let reader = ColumnReader::new(&job.cohort.features[0], &source, terms, false);
-        reader.unwrap_or_else(|_| panic!("a mismatch"))
-    }
-
-    /// A span may only stand for numbers of which each alone would say nothing.
-    #[test]
-    fn a_span_is_taken_only_where_each_number_is() {
-        let declared = |low, high| ColumnMapping {
-            range: Some(DeclaredRange::Numbers { low, high }),
-            ..ColumnMapping::default()
-        };
-        let missing = ColumnMapping {
-            missing: vec!["3".to_owned()],
-            ..ColumnMapping::default()
-        };
-        let complete = ColumnMapping {
-            complete: true,
-            ..ColumnMapping::default()
-        };
-        let readers = [
-            reader("", ColumnMapping::default()),
-            reader("range = [-4, 6]", ColumnMapping::default()),
-            reader("missing = [\"-9\", \"2\"]", ColumnMapping::default()),
-            reader("", declared(-2.0, 7.0)),
-            reader("", missing),
-            reader("", complete),
-        ];
-        let (mut taken, mut refused, mut state) = (0, 0, 7_u64);
-        let mut draw = |below: u64| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % below
-        };
-        for _ in 0..4_000 {
-            let (least, width) = (draw(12) as f64 - 6.0, 1 + draw(8));
-            let numbers: Vec<Option<f64>> = (0..1 + draw(30))
-                .map(|_| (draw(60) > 0).then(|| least + draw(width) as f64))
-                .collect();
-            let mut fields = Fields::default();
-            for number in &numbers {
-                fields.push(number.map_or(Field::Null, Field::Number));
-            }
-            let Some(span) = fields.span() else {
-                assert!(numbers.iter().all(Option::is_none));
-                continue;
-            };
-            for reader in &readers {
-                let takes = |number: &Option<f64>| match number {
-                    Some(number) => reader.plain(*number).is_some(),
-                    None => !reader.complete,
-                };
-                match reader.takes_all(span) {
-                    true => assert!(numbers.iter().all(takes), "{numbers:?}"),
-                    false => refused += usize::from(!numbers.iter().all(takes)),
-                }
-                taken += usize::from(reader.takes_all(span));
-            }
-        }
-        assert!(taken > 5_000 && refused > 1_000, "{taken} and {refused}");
-        for number in [f64::NAN, f64::INFINITY] {
-            let mut fields = Fields::default();
-            (0..20).for_each(|row| fields.push(Field::Number(if row == 3 { number } else { 1.0 })));
-            assert!(fields.span().is_none());
         }
     }
 }

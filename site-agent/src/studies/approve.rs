@@ -148,11 +148,8 @@ pub fn approve(asked: &StudyApprove, now: Timestamp) -> Result<SignedApproval, S
     };
     sharing.judge()?;
     let random = random().map_err(|source| unwritten(Path::new("/dev/urandom"), source))?;
-    let (snapshot, file) = snapshot?;
     let patients_at_most = table.patients().next_multiple_of(10);
-    // Giving much memory back takes about as long as the disk does.
-    let (on_disk, ()) = rayon::join(|| file.sync_all(), || drop(table));
-    on_disk.map_err(|source| unwritten(&folder.folder, source))?;
+    let snapshot = snapshot.and_then(|written| folder.keep(written, table))?;
     let parts = (text.as_slice(), pairs.as_deref());
     let commitment = commitment(&random, parts, cell_min, |write| write(&snapshot));
     let approval = Approval {
@@ -435,6 +432,17 @@ impl Partial {
             other => StudyError::Snapshot(other.to_string()),
         })?;
         Ok((digest, file))
+    }
+
+    /// Waits until the disk has the snapshot. Giving the memory of the patients back takes about as long.
+    fn keep(
+        &self,
+        (digest, file): (SnapshotDigest, File),
+        table: FrozenTable,
+    ) -> Result<SnapshotDigest, StudyError> {
+        let (on_disk, ()) = rayon::join(|| file.sync_all(), || drop(table));
+        on_disk.map_err(|source| unwritten(&self.folder, source))?;
+        Ok(digest)
     }
 
     /// Writes all other files, and gives the folder its name.

@@ -95,13 +95,8 @@ fn job(
     };
     let method = named_method.and_then(|named| Method::read(named, root, &at));
     if let (Some(study), Some(method)) = (&study, &method) {
-        let allowed = match is_of_all {
-            true => Ok(()),
-            false => study.allows(method.name()),
-        };
-        let outside = allowed.err().into_iter();
-        let outside = outside.chain(study.outside_parts(method.divides()));
-        outside.for_each(|one| one.report(root));
+        let outside = study.outside(method, is_of_all);
+        outside.iter().for_each(|one| one.report(root));
     }
     named?;
     Some(Job {

@@ -229,7 +229,7 @@ impl Study {
     }
 
     /// Whether jobs may use this method.
-    pub(crate) fn allows(&self, method: &str) -> Result<(), Outside> {
+    fn allows(&self, method: &str) -> Result<(), Outside> {
         if self.methods.iter().any(|allowed| allowed == method) {
             return Ok(());
         }

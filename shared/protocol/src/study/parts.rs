@@ -4,6 +4,7 @@
 use super::{Outside, Study};
 use crate::document::{Section, narrow};
 use crate::limits::{FOLDS_MAX, VALIDATION_FOLDS};
+use crate::method::Method;
 use crate::method::unpsl::settings::pairs;
 use similarity::learn::unpsl::Pairs;
 use std::fmt::Write as _;
@@ -64,10 +65,13 @@ impl Parts {
 }
 
 impl Study {
-    /// What a job with these parts has that the study does not.
-    pub(crate) fn outside_parts(&self, of_job: Parts) -> Vec<Outside> {
-        let name = self.name.as_str();
+    /// What a job by this method has that the study does not; one of all of the study needs no leave.
+    pub(crate) fn outside(&self, method: &Method, is_of_all: bool) -> Vec<Outside> {
+        let (name, of_job) = (self.name.as_str(), method.divides());
         let mut outside = Vec::new();
+        if !is_of_all {
+            outside.extend(self.allows(method.name()).err());
+        }
         if let Some(folds) = of_job.folds
             && self.parts.folds != Some(folds)
         {
