@@ -33,8 +33,7 @@ pub(crate) struct Reading<'r> {
 impl Reading<'_> {
     /// The folds of a job that names none.
     pub(crate) fn folds(&self) -> u32 {
-        let folds = self.study.and_then(|study| study.parts.folds);
-        folds.unwrap_or(VALIDATION_FOLDS)
+        self.study.map_or(VALIDATION_FOLDS, |study| study.folds)
     }
 }
 

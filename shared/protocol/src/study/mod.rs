@@ -53,8 +53,10 @@ pub struct Study {
     pub methods: Vec<String>,
     /// Whether its jobs may grow forests that all hospitals have in common: then every number is counted on a grid.
     pub common_forests: bool,
-    /// Into which parts every hospital divides its patients.
-    pub parts: Parts,
+    /// Folds of each hospital's patients.
+    pub folds: u32,
+    /// Partners of each patient where pairs are drawn, if its jobs may draw them.
+    pub partners: Option<usize>,
     /// How finely the hospitals say what they add to a sum.
     pub precision: Precision,
     /// How much its runs may ask, all together. Its card does not count.

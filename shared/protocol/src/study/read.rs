@@ -1,6 +1,6 @@
 //! From TOML to [`Study`].
 
-use super::{CertificateFingerprint, Parts, Pinned, Study, StudyName, StudyOutcome};
+use super::{CertificateFingerprint, Pinned, Study, StudyName, StudyOutcome, parts};
 use crate::cohort::{self, OutcomeSpecification, line};
 use crate::document::{self, DocumentErrors, Section, list, nearest_hint};
 use crate::limits::{OUTCOMES_MAX, RENEWALS_MAX, SITES_MAX, STUDY_LENGTH_MAX, SUMMED_SITES_MIN};
@@ -55,7 +55,7 @@ fn study(text: &str, root: &mut Section<'_, '_>) -> Option<Study> {
     let renews = renews(root, name.as_ref());
     let methods = methods(root);
     let common_forests = root.or("common_forests", false);
-    let parts = Parts::read(root);
+    let (folds, partners) = parts::read(root);
     let precision = precision(root);
     let limits = root.required_table("limits", |section| {
         let epsilon = section.number(
@@ -85,7 +85,8 @@ fn study(text: &str, root: &mut Section<'_, '_>) -> Option<Study> {
         renews,
         methods,
         common_forests,
-        parts,
+        folds,
+        partners,
         precision,
         limits: limits?.0,
         outcome_epsilon: limits?.1,

@@ -252,8 +252,7 @@ fn a_job_with_other_parts_than_its_study_is_refused() {
         (own, Study::parse(&by_nobody(&study)).unwrap())
     };
     let (own, study) = of_study(&keys("3", 4));
-    let parts = study.parts;
-    assert_eq!((parts.folds, parts.partners), (Some(4), Some(3)));
+    assert_eq!((study.folds, study.partners), (4, Some(3)));
     let with = |study: &Study, pairs: &str, folds: u32| {
         let job = own.replace(&keys("3", 4), &keys(pairs, folds));
         Job::parse(&study.join(&job)).map_err(|errors| errors.to_string())
