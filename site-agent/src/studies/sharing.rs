@@ -31,6 +31,7 @@ impl Sharing<'_> {
         let studies = || std::iter::once(self.study).chain(sharing.iter().map(|one| &one.study));
         studies().try_for_each(|one| self.ranges(one))?;
         studies().try_for_each(|one| self.horizons(one))?;
+        studies().try_for_each(|one| self.parts(one))?;
         let rosters: Vec<Roster> = sharing.iter().map(|one| roster(&one.study)).collect();
         let hospitals = self.consents.iter().map(|given| given.hospital(studies()));
         let consenting = hospitals.collect::<Result<Vec<SiteName>, _>>()?;
@@ -138,6 +139,29 @@ impl Sharing<'_> {
             }
         }
         Ok(())
+    }
+
+    /// So do folds and drawn pairs have one number: another would part the same patients anew.
+    fn parts(&self, other: &Study) -> Result<(), StudyError> {
+        let refused = |found: String, wanted: String| {
+            let study = other.name.as_str();
+            Err(StudyError::Refused {
+                what: "parts",
+                found,
+                wanted: format!("{wanted}, as in the study {study:?} of some of the same patients"),
+            })
+        };
+        let (own, known) = (self.study.folds, other.folds);
+        if own != known {
+            return refused(format!("folds = {own}"), format!("folds = {known}"));
+        }
+        match (self.study.partners, other.partners) {
+            (Some(own), Some(known)) if own != known => refused(
+                format!("pairs = {own}"),
+                format!("pairs = \"all\" or {known}"),
+            ),
+            (_, _) => Ok(()),
+        }
     }
 
     /// The site's column that a study names.

@@ -119,7 +119,16 @@ fn a_renewed_study_tells_of_twenty_new_patients_or_of_none() {
         "in the study \"heart\", from the same column",
     ];
     approve(&deployment, "east", "wider.study.toml").must_fail(REFUSED, &wanted);
-    // Nor under two names of one study.
+    // Other folds part the patients anew.
+    let second = renewing(&deployment, "second", &["heart"], &SITES);
+    let parted = format!("parts = {{ folds = 7 }}\n{second}");
+    deployment.home.write("parted.study.toml", &parted);
+    let wanted = [
+        "parts: found folds = 7, wanted folds = 5",
+        "as in the study \"heart\" of some of the same patients",
+    ];
+    approve(&deployment, "east", "parted.study.toml").must_fail(REFUSED, &wanted);
+    // Nor two ends under two names of one study.
     let twice =
         format!("{FEATURE}[[features]]\nname = \"again\"\nkind = \"numeric\"\nrange = [-1, 1]\n");
     let twice = renewing(&deployment, "second", &["heart"], &SITES).replacen(FEATURE, &twice, 1);
