@@ -6,12 +6,12 @@ use ndarray::{Array2, ArrayView2, s};
 use protocol::failure::Code;
 use protocol::message::{Preparing, SecondMoments, Totals};
 use similarity::cohort::standardise::{Standardisation, StandardiseError};
-use similarity::learn::unpsl::Correlation;
+use similarity::learn::unpsl::{Correlation, SharedPatients};
 use similarity::numeric::axes::Axes;
 use similarity::numeric::linear_algebra::transposed_product;
 use similarity::numeric::portable::inner_product;
 use similarity::numeric::precision::Precision;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// What the site's means add to the variance between the sites.
 pub(super) fn spread(
@@ -41,14 +41,14 @@ fn pooled(site: &SiteRun, preparing: &Preparing) -> Result<Standardisation, Stop
 pub(crate) struct Prepared {
     /// n x d. What is made of a part of the patients reads it here.
     pub(crate) matrix: Arc<Array2<f64>>,
+    /// The same, with their axes.
+    pub(crate) patients: SharedPatients,
     pub(crate) standardisation: Standardisation,
     pub(crate) totals: Totals,
     /// What the site was prepared by.
     by: Arc<Preparing>,
     /// The correlation over all sites, where it is pooled.
     pub(crate) pooled: Option<Arc<Correlation>>,
-    /// The patients' axes, once they were asked for; none of numbers that are not finite.
-    axes: OnceLock<Option<Axes>>,
 }
 
 impl Prepared {
@@ -63,13 +63,14 @@ impl Prepared {
                 .map_err(fault)?;
         }
         let matrix = standardisation.apply(&site.cohort.cohort).map_err(fault)?;
+        let matrix = Arc::new(matrix);
         Ok(Self {
-            matrix: Arc::new(matrix),
+            patients: SharedPatients::all(Arc::clone(&matrix)),
+            matrix,
             standardisation,
             totals: *totals,
             by: Arc::clone(preparing),
             pooled: None,
-            axes: OnceLock::new(),
         })
     }
 
@@ -86,11 +87,10 @@ impl Prepared {
         Ok(())
     }
 
-    /// The mean over the patients of ||W'x||^2.
+    /// The mean over the patients of ||W'x||^2; no end of numbers that are not finite.
     pub(super) fn similarity(&self, metric: &Array2<f64>) -> f64 {
         let metric = metric.slice(s![..self.matrix.ncols(), ..]);
-        let axes = || Axes::of(&self.matrix.view()).ok();
-        let axes = self.axes.get_or_init(axes).as_ref();
+        let axes = self.patients.axes();
         axes.map_or(f64::INFINITY, |axes| mean_square(axes, &metric))
     }
 }

@@ -7,6 +7,7 @@ use super::asked::{AskedCodes, Holder};
 use super::field::Field;
 use super::found::FoundValues;
 use super::frozen::fields::Span;
+use super::intake::Numbers;
 use super::misfit::Cause;
 use super::missing::Missing;
 use super::problem::{CohortProblem, Fault, Faults};
@@ -209,6 +210,26 @@ impl ColumnReader {
             }) if self.asked.find(&field).is_none() => value,
             Ok(_) | Err(_) => None,
         }
+    }
+
+    /// Takes the numbers of as many patients; false, and none of them, where there is anything to note of one.
+    pub(super) fn take(&mut self, numbers: &Numbers<'_>) -> bool {
+        let span = Span::of(numbers.values, numbers.places.is_some());
+        let takes_all = span.is_some_and(|span| self.takes_all(span));
+        let (Kind::Number(kind), Unfinished::Numbers(values)) = (&self.kind, &mut self.values)
+        else {
+            return false;
+        };
+        if takes_all {
+            let value = |place: usize| kind.value(numbers.values[place]);
+            match numbers.places {
+                None => values.extend((0..numbers.values.len()).map(value)),
+                Some(places) => {
+                    values.extend(places.iter().map(|place| place.map_or(f64::NAN, value)));
+                }
+            }
+        }
+        takes_all
     }
 
     /// Whether there is nothing to note of any number within a span. What is said of ranges holds between two numbers of which it

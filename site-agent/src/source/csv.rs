@@ -1,7 +1,7 @@
 //! A CSV file, plain or compressed, read as a stream.
 
 use super::field::Field;
-use super::intake::Intake;
+use super::intake::{Intake, Single};
 use super::layout::Layout;
 use super::misfit::Cause;
 use super::problem::CohortProblem;
@@ -180,7 +180,7 @@ impl Block {
 
     fn feed(&self, intake: &mut Intake<'_>, layout: &Layout) {
         let field = |position: usize, row: usize| Field::Text(&self.records[row][position]);
-        intake.batch(&self.lines, layout, field);
+        intake.batch(&self.lines, layout, &Single(field));
         for (line, fields) in &self.ragged {
             if !intake.is_over() {
                 intake.ragged(*line, *fields);

@@ -3,7 +3,7 @@
 pub(super) mod fields;
 
 use super::field::Field;
-use super::intake::{Intake, strip};
+use super::intake::{Intake, Single, strip};
 use super::layout::Layout;
 use super::outcome::retain;
 use super::terms::Terms;
@@ -338,9 +338,8 @@ impl FrozenTable {
 
     /// Reads the `kept` rows, or all.
     fn fill(&self, intake: &mut Intake<'_>, layout: &Layout, kept: Option<&[bool]>) {
-        intake.batch_of(&self.rows, kept, layout, |column, row| {
-            self.columns[column].field(row)
-        });
+        let field = |column: usize, row: usize| self.columns[column].field(row);
+        intake.batch_of(&self.rows, kept, layout, &Single(field));
     }
 
     /// Keeps the marked rows.

@@ -3,7 +3,7 @@
 mod problems;
 mod rows;
 
-pub(super) use rows::strip;
+pub(super) use rows::{Batch, Numbers, Single, strip};
 
 use super::column::ColumnReader;
 use super::frozen::{FrozenTable, Recorder};
@@ -354,12 +354,15 @@ impl<'p> Intake<'p> {
             let keep = marks(self.patients.len() + left_out.len(), &left_out);
             columns = columns.into_iter().map(|one| kept(one, &keep)).collect();
         }
-        let queries = self.queries.then(|| Queries {
-            columns: columns.clone(),
-            patients: self.patients.clone(),
-        });
         let outcome = self.outcome.map(OutcomeReader::finish);
-        let cohort = outcome.and_then(|outcome| Cohort::new(columns, outcome).ok());
+        let (cohort, queries) = match (outcome, self.queries) {
+            (Some(outcome), _) => (Cohort::new(columns, outcome).ok(), None),
+            (None, true) => {
+                let patients = self.patients.clone();
+                (None, Some(Queries { columns, patients }))
+            }
+            (None, false) => (None, None),
+        };
         let summaries = cohort.as_ref().map(summary::summaries).unwrap_or_default();
         let left_out = self.left_out + left_out.len() as u64;
         Reading {

@@ -19,7 +19,7 @@ use super::misfit::Cause;
 use super::problem::CohortProblem;
 use crate::config::ParquetSource;
 use arrow_schema::{Hint, hints};
-use cells::{Cells, ColumnCells};
+use cells::{Cells, ColumnCells, Columns};
 use chunks::FileAt;
 use kind::Kind;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
@@ -109,10 +109,12 @@ fn read_groups(file: &dyn FileReader, kept: &[Kept], intake: &mut Intake<'_>) ->
     let names: Vec<String> = kept.iter().map(|one| one.name.clone()).collect();
     let layout = intake.layout(&names);
     let kept: Vec<&Kept> = kept.iter().collect();
+    let places: Vec<usize> = (0..kept.len()).collect();
     read_batches(file, &kept, &mut |first, count, cells| {
         let next = first + count as u64;
         let numbers: Vec<u64> = (first..next).collect();
-        intake.batch(&numbers, &layout, |column, row| cells[column].field(row));
+        let places = &places;
+        intake.batch(&numbers, &layout, &Columns { cells, places });
         if intake.is_over() {
             return Ok(ControlFlow::Break(()));
         }

@@ -169,7 +169,23 @@ impl Kind {
 }
 
 impl NumberKind {
-    /// The number in the job's unit.
+    fn converted(&self, number: f64) -> f64 {
+        number * self.factor + self.offset
+    }
+
+    /// A number in the job's unit, in the job's range.
+    fn nearest(&self, number: f64) -> f64 {
+        let nearest = |(low, high): (f64, f64)| number.clamp(low, high);
+        self.asked.map_or(number, nearest)
+    }
+
+    /// What is read of a number of which there is nothing to note.
+    #[inline]
+    pub(super) fn value(&self, number: f64) -> f64 {
+        self.nearest(self.converted(number))
+    }
+
+    /// The number of a field, in the job's unit.
     #[inline]
     pub(super) fn read(&self, field: Field<'_>, missing: &Missing) -> Result<Read, Fault> {
         let number = field.number(self.decimal).map_err(Fault::NotNumber)?;
@@ -180,7 +196,7 @@ impl NumberKind {
         if self.declared.is_some_and(|range| outside(range, number)) {
             return Ok(Read::implausible());
         }
-        let number = number * self.factor + self.offset;
+        let number = self.converted(number);
         let beyond = self.asked.is_some_and(|range| outside(range, number));
         if !number.is_finite() || (beyond && self.judged == Judged::Missing) {
             return Ok(Read::implausible());
@@ -190,9 +206,8 @@ impl NumberKind {
         }
         // Within its own range, a site's value is beyond the job's by rounding only.
         let remark = beyond && self.declared.is_none();
-        let nearest = |(low, high): (f64, f64)| number.clamp(low, high);
         Ok(Read {
-            value: Some(self.asked.map_or(number, nearest)),
+            value: Some(self.nearest(number)),
             remark: remark.then_some(Fault::BeyondJob),
         })
     }

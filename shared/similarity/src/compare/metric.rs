@@ -5,7 +5,7 @@ use ndarray::{Array1, Array2, CowArray, Ix2};
 use crate::cohort::Column;
 use crate::cohort::standardise::Standardisation;
 use crate::compare::{CompareError, Placed};
-use crate::numeric::linear_algebra::{product, symmetric_eigen, transposed_product};
+use crate::numeric::linear_algebra::{gram, product, symmetric_eigen};
 use crate::numeric::portable::{dot, inner, sum_of_pairs};
 
 /// Directions with less than this share of the largest variance have none of their own.
@@ -106,8 +106,7 @@ impl Metric {
             .map(|one| one.sum() / patients as f64)
             .collect();
         let centred = x - &means;
-        let covariance =
-            transposed_product(&centred.view(), &centred.view()) / (patients - 1) as f64;
+        let covariance = gram(&centred.view()) / (patients - 1) as f64;
         let eigen = symmetric_eigen(&covariance)?;
         let largest = eigen.values.iter().copied().fold(0.0, f64::max);
         let kept: Vec<usize> = (0..eigen.values.len())

@@ -4,7 +4,9 @@
 
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 
-use super::linear_algebra::{LinearAlgebraError, product, symmetric_eigen, transposed_product};
+use super::linear_algebra::{
+    LinearAlgebraError, gram, product, symmetric_eigen, transposed_product,
+};
 
 /// An axis of less than this share of the widest is none: no patient is off it.
 const NO_AXIS: f64 = 1e-12;
@@ -27,7 +29,7 @@ impl Axes {
         #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
         let patients = design.nrows().max(1) as f64;
         if design.ncols() <= design.nrows() {
-            return Self::of_products(transposed_product(design, design), design.nrows());
+            return Self::of_products(gram(design), design.nrows());
         }
         // The patients span all axes there are: X X' has the same values, and fewer.
         let eigen = symmetric_eigen(&(product(design, &design.t()) / patients))?;

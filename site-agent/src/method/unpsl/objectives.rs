@@ -10,9 +10,8 @@ use protocol::message::unpsl::Part;
 use protocol::method::unpsl::supervision::Supervision;
 use rayon::prelude::*;
 use similarity::learn::unpsl::selection::Folds;
-use similarity::learn::unpsl::{Labels, Pairs, Settings, SharedPatients, SiteObjective};
+use similarity::learn::unpsl::{Labels, Pairs, Settings, SiteObjective};
 use similarity::numeric::seed::Seed;
-use std::sync::Arc;
 
 /// Bytes of the objectives that are kept at most, but for one.
 const OBJECTIVES_BYTES_MAX: usize = 5 << 27;
@@ -127,7 +126,7 @@ pub(super) fn without(
     }
     let rows = folds.without(left_out);
     let training = labels.among(&rows);
-    let patients = SharedPatients::all(Arc::clone(&prepared.matrix)).some(&rows);
+    let patients = prepared.patients.some(&rows);
     let totals = (&prepared.totals, whole);
     let pooled = prepared.pooled.clone();
     SiteObjective::of_part(patients, &training, settings, totals, seeds, pooled).map_err(fault)
@@ -156,7 +155,7 @@ pub(super) fn objective(
     settings: &Settings,
     seeds: Seeds,
 ) -> Result<SiteObjective, Stop> {
-    let patients = SharedPatients::all(Arc::clone(&prepared.matrix));
+    let patients = prepared.patients.clone();
     let (totals, pooled) = (&prepared.totals, prepared.pooled.clone());
     SiteObjective::of(patients, labels, settings, totals, seeds, pooled).map_err(fault)
 }

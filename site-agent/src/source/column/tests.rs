@@ -18,6 +18,36 @@ fn reader(keys: &str, mapping: ColumnMapping) -> ColumnReader {
     reader.unwrap_or_else(|_| panic!("a mismatch"))
 }
 
+/// The bits of what a reader takes, which then has nobody.
+fn taken(reader: &mut ColumnReader) -> Vec<u64> {
+    let Unfinished::Numbers(values) = &mut reader.values else {
+        panic!("found levels, wanted numbers");
+    };
+    values.drain(..).map(f64::to_bits).collect()
+}
+
+fn at_once(reader: &mut ColumnReader, numbers: &[Option<f64>]) -> Option<Vec<u64>> {
+    let values: Vec<f64> = numbers.iter().copied().flatten().collect();
+    let mut next = 0..values.len();
+    let places: Vec<Option<usize>> = numbers
+        .iter()
+        .map(|number| number.and_then(|_| next.next()))
+        .collect();
+    let places = places.iter().any(Option::is_none).then_some(&*places);
+    let values = &values;
+    let is_taken = reader.take(&Numbers { values, places });
+    let found = taken(reader);
+    assert!(is_taken || found.is_empty());
+    is_taken.then_some(found)
+}
+
+fn one_by_one(reader: &mut ColumnReader, numbers: &[Option<f64>]) -> Vec<u64> {
+    for number in numbers {
+        reader.read(1, number.map_or(Field::Null, Field::Number));
+    }
+    taken(reader)
+}
+
 /// A span may only stand for numbers of which each alone would say nothing.
 #[test]
 fn a_span_is_taken_only_where_each_number_is() {
@@ -33,14 +63,16 @@ fn a_span_is_taken_only_where_each_number_is() {
         complete: true,
         ..ColumnMapping::default()
     };
-    let readers = [
+    let mut readers = [
         reader("", ColumnMapping::default()),
         reader("range = [-4, 6]", ColumnMapping::default()),
         reader("missing = [\"-9\", \"2\"]", ColumnMapping::default()),
         reader("", declared(-2.0, 7.0)),
+        reader("range = [-4, 6]", declared(-4.0, 6.0)),
         reader("", missing),
         reader("", complete),
     ];
+    readers.iter_mut().for_each(|reader| reader.reserve(30));
     let (mut taken, mut refused, mut state) = (0, 0, 7_u64);
     let mut draw = |below: u64| {
         state = state
@@ -61,7 +93,7 @@ fn a_span_is_taken_only_where_each_number_is() {
             assert!(numbers.iter().all(Option::is_none));
             continue;
         };
-        for reader in &readers {
+        for reader in &mut readers {
             let takes = |number: &Option<f64>| match number {
                 Some(number) => reader.plain(Field::Number(*number)).is_some(),
                 None => !reader.complete,
@@ -71,6 +103,11 @@ fn a_span_is_taken_only_where_each_number_is() {
                 false => refused += usize::from(!numbers.iter().all(takes)),
             }
             taken += usize::from(reader.takes_all(span));
+            let at_once = at_once(reader, &numbers);
+            assert_eq!(at_once.is_some(), reader.takes_all(span));
+            if let Some(at_once) = at_once {
+                assert_eq!(at_once, one_by_one(reader, &numbers), "{numbers:?}");
+            }
         }
     }
     assert!(taken > 5_000 && refused > 1_000, "{taken} and {refused}");

@@ -131,19 +131,7 @@ impl Fields {
         let Values::Numbers(numbers) = &self.values else {
             return None;
         };
-        let mut lanes = [Span::NONE; LANES];
-        let (whole, rest) = numbers.as_chunks::<LANES>();
-        let (are_null, rest_is_null) = self.is_null.as_chunks::<LANES>();
-        for (numbers, are_null) in whole.iter().zip(are_null) {
-            for lane in 0..LANES {
-                lanes[lane].widen(numbers[lane], are_null[lane]);
-            }
-        }
-        let mut span = lanes.into_iter().fold(Span::NONE, Span::and);
-        for (number, is_null) in rest.iter().zip(rest_is_null) {
-            span.widen(*number, *is_null);
-        }
-        span.is_finite().then_some(span)
+        Span::by(numbers, &self.is_null)
     }
 
     /// Keeps the marked rows.
@@ -203,6 +191,37 @@ impl Span {
         // Whatever number is added times 0.
         finite: 0.0,
     };
+
+    /// Of these numbers; none where one is infinite or no number.
+    pub(in crate::source) fn of(numbers: &[f64], has_null: bool) -> Option<Self> {
+        let (whole, rest) = numbers.as_chunks::<LANES>();
+        let mut lanes = [Self::NONE; LANES];
+        for numbers in whole {
+            let lanes = lanes.iter_mut().zip(numbers);
+            lanes.for_each(|(lane, number)| lane.widen(*number, false));
+        }
+        let mut span = lanes.into_iter().fold(Self::NONE, Self::and);
+        rest.iter().for_each(|number| span.widen(*number, false));
+        span.has_null = has_null;
+        span.is_finite().then_some(span)
+    }
+
+    /// As [`Self::of`], of those that count.
+    fn by(numbers: &[f64], are_null: &[bool]) -> Option<Self> {
+        let (whole, rest) = numbers.as_chunks::<LANES>();
+        let (nulls, rest_is_null) = are_null.as_chunks::<LANES>();
+        let mut lanes = [Self::NONE; LANES];
+        for (numbers, are_null) in whole.iter().zip(nulls) {
+            for lane in 0..LANES {
+                lanes[lane].widen(numbers[lane], are_null[lane]);
+            }
+        }
+        let mut span = lanes.into_iter().fold(Self::NONE, Self::and);
+        for (number, is_null) in rest.iter().zip(rest_is_null) {
+            span.widen(*number, *is_null);
+        }
+        span.is_finite().then_some(span)
+    }
 
     #[inline]
     fn widen(&mut self, number: f64, is_null: bool) {

@@ -20,6 +20,36 @@ pub(in crate::source) fn strip(columns: usize) -> usize {
     columns.div_ceil(strips).clamp(1, STRIP_MAX)
 }
 
+/// Rows that are read together.
+pub(in crate::source) trait Batch<'b>: Sync {
+    /// What a row has in a column.
+    fn field(&self, column: usize, row: usize) -> Field<'b>;
+
+    /// What all rows have in a column of numbers; none where they are to be read one by one.
+    fn numbers(&self, column: usize) -> Option<Numbers<'b>>;
+}
+
+/// The numbers of one column of a batch.
+pub(in crate::source) struct Numbers<'b> {
+    /// Of the rows that have one.
+    pub(in crate::source) values: &'b [f64],
+    /// Of each row the place of its number; none where each row has one.
+    pub(in crate::source) places: Option<&'b [Option<usize>]>,
+}
+
+/// A batch of which every field is read by itself.
+pub(in crate::source) struct Single<F>(pub(in crate::source) F);
+
+impl<'b, F: Fn(usize, usize) -> Field<'b> + Sync> Batch<'b> for Single<F> {
+    fn field(&self, column: usize, row: usize) -> Field<'b> {
+        self.0(column, row)
+    }
+
+    fn numbers(&self, _: usize) -> Option<Numbers<'b>> {
+        None
+    }
+}
+
 impl Intake<'_> {
     /// Reads one row: who it is, the outcome, and, where the patient stays in, every feature.
     pub(in crate::source) fn row<'f>(
@@ -39,53 +69,61 @@ impl Intake<'_> {
     }
 
     /// Reads rows with these numbers, strips of columns side by side.
-    pub(in crate::source) fn batch<'f>(
+    pub(in crate::source) fn batch<'b>(
         &mut self,
         rows: &[u64],
         layout: &Layout,
-        field: impl Fn(usize, usize) -> Field<'f> + Sync,
+        batch: &impl Batch<'b>,
     ) {
         if let Some(recorder) = &mut self.recorder {
             self.rows += rows.len() as u64;
-            return recorder.keep_all(rows, |column, row| field(layout.columns[column], row));
+            let field = |column: usize, row| batch.field(layout.columns[column], row);
+            return recorder.keep_all(rows, field);
         }
         let mut kept = Vec::with_capacity(rows.len());
         for (index, row) in rows.iter().enumerate() {
-            if self.patient(*row, layout, &|position| field(position, index)) {
+            if self.patient(*row, layout, &|position| batch.field(position, index)) {
                 kept.push((index, *row));
             }
         }
+        let are_all = kept.len() == rows.len();
         let width = strip(self.columns.len());
         let strips = self.columns.par_chunks_mut(width);
         let strips = strips.zip(layout.columns.par_chunks(width));
         strips.for_each(|(columns, positions)| {
-            columns
-                .iter_mut()
-                .for_each(|column| column.reserve(kept.len()));
+            let mut one_by_one = Vec::with_capacity(columns.len());
+            for (column, position) in columns.iter_mut().zip(positions) {
+                column.reserve(kept.len());
+                let numbers = batch.numbers(*position).filter(|_| are_all);
+                if !numbers.is_some_and(|numbers| column.take(&numbers)) {
+                    one_by_one.push((column, *position));
+                }
+            }
             for (index, row) in &kept {
-                for (column, position) in columns.iter_mut().zip(positions) {
-                    column.read(*row, field(*position, *index));
+                for (column, position) in &mut one_by_one {
+                    column.read(*row, batch.field(*position, *index));
                 }
             }
         });
     }
 
     /// As [`Self::batch`], of the `kept` rows alone; of all where nothing says which.
-    pub(in crate::source) fn batch_of<'f>(
+    pub(in crate::source) fn batch_of<'b>(
         &mut self,
         rows: &[u64],
         kept: Option<&[bool]>,
         layout: &Layout,
-        field: impl Fn(usize, usize) -> Field<'f> + Sync,
+        batch: &impl Batch<'b>,
     ) {
         let Some(kept) = kept else {
-            return self.batch(rows, layout, field);
+            return self.batch(rows, layout, batch);
         };
         let marked = rows.iter().zip(kept).enumerate();
         let marked = marked.filter(|(_, (_, is_kept))| **is_kept);
         let (places, rows): (Vec<usize>, Vec<u64>) =
             marked.map(|(place, (row, _))| (place, *row)).unzip();
-        self.batch(&rows, layout, |column, row| field(column, places[row]));
+        let field = |column, row: usize| batch.field(column, places[row]);
+        self.batch(&rows, layout, &Single(field));
     }
 
     /// Makes room for so many patients, as far as there is room.

@@ -1,6 +1,7 @@
 //! The values of one column, a batch at a time.
 
 use super::super::field::Field;
+use super::super::intake::{Batch, Numbers};
 use super::guarded;
 use super::kind::Kind;
 use super::pages::Pages;
@@ -231,6 +232,23 @@ impl Values {
 }
 
 impl Cells {
+    /// What all rows have here, where they are numbers of 64 bits.
+    fn numbers(&self) -> Option<Numbers<'_>> {
+        match &self.values {
+            Values::Double(values) => Some(Numbers {
+                values,
+                places: self.places.as_deref(),
+            }),
+            Values::None
+            | Values::Boolean(_)
+            | Values::Integer(_)
+            | Values::Single(_)
+            | Values::Bytes(_)
+            | Values::Text(_)
+            | Values::Day(_) => None,
+        }
+    }
+
     /// What `row` has here.
     pub(super) fn field(&self, row: usize) -> Field<'_> {
         let place = match &self.places {
@@ -254,6 +272,23 @@ impl Cells {
             Values::Text(values) => Field::Text(values[place].as_bytes()),
             Values::Day(values) => values[place].map_or(Field::Null, Field::Date),
         }
+    }
+}
+
+/// The columns of a batch.
+pub(super) struct Columns<'c> {
+    pub(super) cells: &'c [Cells],
+    /// Of each column its place among these.
+    pub(super) places: &'c [usize],
+}
+
+impl<'c> Batch<'c> for Columns<'c> {
+    fn field(&self, column: usize, row: usize) -> Field<'c> {
+        self.cells[self.places[column]].field(row)
+    }
+
+    fn numbers(&self, column: usize) -> Option<Numbers<'c>> {
+        self.cells[self.places[column]].numbers()
     }
 }
 

@@ -5,7 +5,9 @@ use ndarray::{Array1, Array2, ArrayView2, Axis};
 use super::gaussian::{Predicted, Spread};
 use super::logistic::{CHANGE_MAX, Logistic, STEPS_MAX, WEIGHT_MIN, chance, loss};
 use super::{KernelFitError, check, check_positive};
-use crate::numeric::linear_algebra::{Cholesky, product, symmetric_eigen, transposed_product};
+use crate::numeric::linear_algebra::{
+    Cholesky, add_to_upper, gram, mirror, product, symmetric_eigen,
+};
 
 /// Directions of the landmarks' kernel with less than this share of the largest eigenvalue are dropped.
 const FLAT: f64 = 1e-10;
@@ -91,7 +93,7 @@ impl LandmarkRidge {
         }
         let constant = y.sum() / y.len() as f64;
         let embedded = landmarks.embed(cross);
-        let mut matrix = transposed_product(&embedded.view(), &embedded.view());
+        let mut matrix = gram(&embedded.view());
         matrix.diag_mut().mapv_inplace(|entry| entry + lambda);
         let right = embedded
             .t()
@@ -119,8 +121,9 @@ fn weighted_product(embedded: &ArrayView2<'_, f64>, weight: &Array1<f64>) -> Arr
         let rows = begin..(begin + STRIP).min(embedded.nrows());
         let strip = embedded.slice(ndarray::s![rows.clone(), ..]);
         let scaled = &strip * &weight.slice(ndarray::s![rows]).insert_axis(Axis(1));
-        sum += &transposed_product(&strip, &scaled.view());
+        add_to_upper(&strip, &scaled.view(), &mut sum.view_mut());
     }
+    mirror(&mut sum);
     sum
 }
 

@@ -17,8 +17,8 @@
 
 use ndarray::{Array1, Array2, ArrayView2, s};
 
-use crate::learn::regression::sums::{Sums, by_blocks};
-use crate::numeric::linear_algebra::add_product;
+use crate::learn::regression::sums::{Sums, add_blocks};
+use crate::numeric::linear_algebra::{add_to_upper, mirror};
 
 /// How events at one time are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -253,23 +253,19 @@ impl FollowUp {
             }
         };
         let width = design.ncols();
-        let blocks = by_blocks(design, |first, rows| {
+        let of_block = |first: usize, rows: ArrayView2<'_, f64>| {
             let mut weighted = rows.to_owned();
             for (row, mut x) in weighted.outer_iter_mut().enumerate() {
                 x *= weight(first + row);
             }
             let mut products = Array2::zeros((width, width));
-            add_product(
-                1.0,
-                &rows.t(),
-                &weighted.view(),
-                0.0,
-                &mut products.view_mut(),
-            );
+            add_to_upper(&rows, &weighted.view(), &mut products.view_mut());
             products
-        });
-        let sum = blocks.into_iter().reduce(|sum, part| sum + part);
-        sum.unwrap_or_else(|| Array2::zeros((width, width)))
+        };
+        let mut sum = Array2::zeros((width, width));
+        add_blocks(design, &mut sum, of_block, |sum, part| *sum += part);
+        mirror(&mut sum);
+        sum
     }
 }
 

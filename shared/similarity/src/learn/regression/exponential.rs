@@ -17,7 +17,7 @@ use std::ops::Range;
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 
-use crate::learn::regression::sums::{Sums, by_blocks};
+use crate::learn::regression::sums::{Sums, add_blocks};
 use crate::numeric::linear_algebra::add_product;
 
 /// Beyond this log hazard nothing more is added: what is steeper is no maximum, and stays a number.
@@ -115,11 +115,10 @@ impl Exposure {
 
     fn summed(&self, design: &ArrayView2<f64>, at: &Array1<f64>, with_time: bool) -> Sums {
         let width = self.cells() + design.ncols() * if with_time { 2 } else { 1 };
-        let blocks = by_blocks(design, |first, rows| {
-            self.of_block(first, &rows, at, (width, with_time))
-        });
+        let of_block =
+            |first, rows: ArrayView2<'_, f64>| self.of_block(first, &rows, at, (width, with_time));
         let mut total = Sums::zero(width);
-        blocks.iter().for_each(|block| total.merge(block));
+        add_blocks(design, &mut total, of_block, Sums::merge);
         for row in 0..width {
             for column in 0..row {
                 total.information[(column, row)] = total.information[(row, column)];

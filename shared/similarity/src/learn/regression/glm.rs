@@ -4,8 +4,8 @@
 
 use ndarray::{Array1, Array2, ArrayView2, s};
 
-use crate::learn::regression::sums::{Sums, by_blocks};
-use crate::numeric::linear_algebra::add_product;
+use crate::learn::regression::sums::{Sums, add_blocks};
+use crate::numeric::linear_algebra::{add_to_upper, mirror};
 
 /// Which of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ impl Family {
     #[must_use]
     pub fn sums(self, design: &ArrayView2<f64>, y: &Array1<f64>, at: &Array1<f64>) -> Sums {
         let width = design.ncols();
-        let blocks = by_blocks(design, |first, rows| {
+        let of_block = |first: usize, rows: ArrayView2<'_, f64>| {
             let mut sums = Sums::zero(width);
             sums.patients = rows.nrows() as u64;
             if self == Self::Logistic {
@@ -43,11 +43,12 @@ impl Family {
                 weighted.row_mut(row).scaled_add(weight, &x);
             }
             let mut information = sums.information.view_mut();
-            add_product(1.0, &rows.t(), &weighted.view(), 0.0, &mut information);
+            add_to_upper(&rows, &weighted.view(), &mut information);
             sums
-        });
+        };
         let mut total = Sums::zero(width);
-        blocks.iter().for_each(|block| total.merge(block));
+        add_blocks(design, &mut total, of_block, Sums::merge);
+        mirror(&mut total.information);
         total
     }
 

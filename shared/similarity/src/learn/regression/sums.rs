@@ -5,10 +5,12 @@ use ndarray::{Array1, Array2, ArrayView2, Axis};
 
 use crate::learn::regression::fit::Model;
 use crate::learn::regression::terms::{TermKind, Terms};
-use crate::numeric::linear_algebra::add_product;
+use crate::numeric::linear_algebra::{add_to_upper, mirror};
 
 /// Patients of a block of sums.
 pub(crate) const BLOCK: usize = 2048;
+/// Numbers of the parts of a sum that are made before they are added.
+const NUMBERS_AT_ONCE: usize = 1 << 24;
 
 /// A log-likelihood at one point of the coefficients and its derivatives, summed over patients. Those of several sites
 /// add up.
@@ -108,22 +110,19 @@ impl Products {
     #[must_use]
     pub fn of(matrix: &ArrayView2<f64>, means: &Array1<f64>) -> Self {
         let width = matrix.ncols();
-        let products = by_blocks(matrix, |_, rows| {
+        let of_block = |_, rows: ArrayView2<'_, f64>| {
             let centred = &rows - means;
             let mut products = Array2::zeros((width, width));
-            add_product(
-                1.0,
-                &centred.t(),
-                &centred.view(),
-                0.0,
-                &mut products.view_mut(),
-            );
+            let own = centred.view();
+            add_to_upper(&own, &own, &mut products.view_mut());
             products
-        });
-        let sum = products.into_iter().reduce(|sum, part| sum + part);
+        };
+        let mut products = Array2::zeros((width, width));
+        add_blocks(matrix, &mut products, of_block, |sum, part| *sum += part);
+        mirror(&mut products);
         Self {
             patients: matrix.nrows() as u64,
-            products: sum.unwrap_or_else(|| Array2::zeros((width, width))),
+            products,
         }
     }
 
@@ -134,16 +133,25 @@ impl Products {
     }
 }
 
-/// Something of every block of rows, in order; `rows` comes with the number of its first.
-pub(crate) fn by_blocks<T: Send>(
+/// Adds what every block of rows makes, which comes with the number of its first, to a sum of one number for two columns or so, in the
+/// blocks' order: many are made side by side, where they are small.
+pub(crate) fn add_blocks<T: Send>(
     matrix: &ArrayView2<f64>,
+    sum: &mut T,
     of_block: impl Fn(usize, ArrayView2<'_, f64>) -> T + Sync + Send,
-) -> Vec<T> {
-    let blocks = matrix.axis_chunks_iter(Axis(0), BLOCK).into_par_iter();
-    let blocks = blocks.enumerate();
-    blocks
-        .map(|(block, rows)| of_block(block * BLOCK, rows))
-        .collect()
+    add: impl Fn(&mut T, &T),
+) {
+    let at_once = NUMBERS_AT_ONCE / matrix.ncols().pow(2).max(1);
+    let blocks: Vec<_> = matrix
+        .axis_chunks_iter(Axis(0), BLOCK)
+        .enumerate()
+        .collect();
+    for some in blocks.chunks(at_once.max(1)) {
+        let made = some.par_iter();
+        let made = made.map(|(block, rows)| of_block(block * BLOCK, rows.view()));
+        let made: Vec<T> = made.collect();
+        made.iter().for_each(|part| add(sum, part));
+    }
 }
 
 /// How the columns of a regression are moved and scaled while it is fitted, so that its numbers are of one size whatever

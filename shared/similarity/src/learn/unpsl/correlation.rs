@@ -13,9 +13,7 @@ use ndarray::parallel::prelude::*;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut1, Axis, Zip, s};
 
 use super::shared::SharedPatients;
-use crate::numeric::linear_algebra::{
-    add_product, add_transposed_product, product_into, transposed_product,
-};
+use crate::numeric::linear_algebra::{add_product, add_to_upper, gram, mirror, product_into};
 use crate::numeric::portable::inner_product;
 pub use shifted::ShiftedSolver;
 
@@ -76,7 +74,7 @@ impl SecondMoments {
         Self {
             patients: patients.nrows() as u64,
             sums: patients.sum_axis(Axis(0)),
-            products: transposed_product(patients, patients),
+            products: gram(patients),
         }
     }
 
@@ -145,10 +143,11 @@ impl Correlation {
             }
         });
         let (means, squares) = (&moments.column(0) / count as f64, moments.column(1));
-        let products = patients.sum(features, |_, own, sum| {
+        let mut products = patients.sum(features, |_, own, sum| {
             let centred = own - &means;
-            add_transposed_product(&centred.view(), &centred.view(), 1.0, sum);
+            add_to_upper(&centred.view(), &centred.view(), sum);
         });
+        mirror(&mut products);
         let scale = |(before, after): (&f64, &f64)| match after.sqrt() {
             after if after > CONSTANT_NORM_RATIO * before.sqrt() => 1.0 / after,
             _ => 0.0,
@@ -203,7 +202,7 @@ impl Correlation {
     }
 
     fn dense(normalised: &Array2<f64>) -> Self {
-        let mut squared = transposed_product(&normalised.view(), &normalised.view());
+        let mut squared = gram(&normalised.view());
         squared.par_mapv_inplace(|value| value * value);
         Self {
             form: Form::Dense(squared),
@@ -258,7 +257,7 @@ impl Correlation {
             (Form::Implicit(normalised), rows) => {
                 let chosen = rows.map(|rows| normalised.select(Axis(1), rows));
                 let columns = chosen.as_ref().unwrap_or(normalised).view();
-                let products = transposed_product(&columns, &columns);
+                let products = gram(&columns);
                 target.zip_mut_with(&products, |sum, value| *sum += weight * value * value);
             }
         }

@@ -1,12 +1,15 @@
 //! The patients of an objective: rows of a matrix that others read too, so that no fold has a copy of a large hospital.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use ndarray::parallel::prelude::*;
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis, CowArray, Ix2, s};
 
-use crate::numeric::linear_algebra::{BLOCK_ROWS, add_product, add_transposed_product};
+use crate::numeric::axes::Axes;
+use crate::numeric::linear_algebra::{
+    BLOCK_ROWS, LinearAlgebraError, add_product, add_to_upper, add_transposed_product, mirror,
+};
 
 /// Bytes of the rows that are gathered at once, and summed apart.
 #[cfg(not(test))]
@@ -14,6 +17,8 @@ const STRETCH_BYTES: usize = 1 << 26;
 /// Few, so that tests have several stretches.
 #[cfg(test)]
 const STRETCH_BYTES: usize = 1 << 11;
+/// Bytes of the rows of a part that are gathered at once: they stay in the cache.
+const GATHERED_BYTES: usize = 1 << 21;
 
 /// Patients whose part of a sum one thread makes: a fixed number, so that no bit depends on threads.
 const PART_PATIENTS: usize = 1 << 13;
@@ -27,8 +32,12 @@ const SUM_NUMBERS: usize = 1 << 16;
 pub struct SharedPatients {
     /// Row-major.
     matrix: Arc<Array2<f64>>,
-    /// Which rows; none where all are.
+    /// Which rows; none where all are, in their order.
     rows: Option<Vec<u32>>,
+    /// Whether all rows are there, in whatever order.
+    are_all: bool,
+    /// One of all who have all rows of one matrix.
+    axes: Arc<OnceLock<Axes>>,
 }
 
 impl SharedPatients {
@@ -39,16 +48,22 @@ impl SharedPatients {
             true => matrix,
             false => Arc::new(matrix.as_standard_layout().into_owned()),
         };
-        Self { matrix, rows: None }
+        Self::of_own(matrix)
+    }
+
+    fn of_own(matrix: Arc<Array2<f64>>) -> Self {
+        Self {
+            matrix,
+            rows: None,
+            are_all: true,
+            axes: Arc::default(),
+        }
     }
 
     /// A copy of all patients.
     #[must_use]
     pub fn copied(patients: &ArrayView2<f64>) -> Self {
-        Self {
-            matrix: Arc::new(patients.as_standard_layout().into_owned()),
-            rows: None,
-        }
+        Self::of_own(Arc::new(patients.as_standard_layout().into_owned()))
     }
 
     /// Those of these patients at these places, in this order.
@@ -58,19 +73,22 @@ impl SharedPatients {
     #[must_use]
     pub fn some(&self, places: &[usize]) -> Self {
         let row = |place: &usize| u32::try_from(self.row_of(*place)).expect("rows are few");
+        let are_all = self.are_all && is_every_place(places, self.nrows());
         Self {
             matrix: Arc::clone(&self.matrix),
             rows: Some(places.iter().map(row).collect()),
+            are_all,
+            axes: match are_all {
+                true => Arc::clone(&self.axes),
+                false => Arc::default(),
+            },
         }
     }
 
     /// The same in a matrix of their own.
     pub(super) fn in_order(&self, places: &[usize]) -> Self {
         let rows: Vec<usize> = places.iter().map(|place| self.row_of(*place)).collect();
-        Self {
-            matrix: Arc::new(self.matrix.select(Axis(0), &rows)),
-            rows: None,
-        }
+        Self::of_own(Arc::new(self.matrix.select(Axis(0), &rows)))
     }
 
     pub(super) fn nrows(&self) -> usize {
@@ -84,7 +102,7 @@ impl SharedPatients {
 
     /// Whether all of their rows are gathered at once.
     pub(super) fn are_few(&self) -> bool {
-        short_stretches(self.nrows(), self.ncols()).len() <= 1
+        stretches(self.nrows(), self.ncols(), STRETCH_BYTES).len() <= 1
     }
 
     /// The row of the matrix that a patient is.
@@ -106,25 +124,52 @@ impl SharedPatients {
         (0..self.nrows()).flat_map(|place| self.row(place))
     }
 
-    /// The rows of patients who follow one another; a copy where they lie apart.
-    pub(super) fn stretch(&self, places: Range<usize>) -> CowArray<'_, f64, Ix2> {
+    /// The rows of patients who follow one another; where they lie apart, a copy in the scratch.
+    pub(super) fn stretch<'a>(
+        &'a self,
+        places: Range<usize>,
+        scratch: &'a mut Vec<f64>,
+    ) -> ArrayView2<'a, f64> {
         match &self.rows {
-            None => self.matrix.slice(s![places, ..]).into(),
+            None => self.matrix.slice(s![places, ..]),
             Some(_) => {
                 let shape = (places.len(), self.ncols());
-                let mut own = Vec::with_capacity(shape.0 * shape.1);
+                scratch.clear();
                 for place in places {
-                    own.extend_from_slice(self.row(place));
+                    scratch.extend_from_slice(self.row(place));
                 }
-                let own = Array2::from_shape_vec(shape, own);
-                own.expect("a row for each place").into()
+                ArrayView2::from_shape(shape, scratch).expect("a row for each place")
             }
         }
     }
 
     /// All rows; a copy where they lie apart.
     pub(super) fn whole(&self) -> CowArray<'_, f64, Ix2> {
-        self.stretch(0..self.nrows())
+        match &self.rows {
+            None => self.matrix.view().into(),
+            Some(rows) => {
+                let rows: Vec<usize> = rows.iter().map(|row| *row as usize).collect();
+                self.matrix.select(Axis(0), &rows).into()
+            }
+        }
+    }
+
+    /// The principal axes of the patients, found once for all who have the same.
+    ///
+    /// # Errors
+    /// [`LinearAlgebraError`] where a number is not finite.
+    pub fn axes(&self) -> Result<&Axes, LinearAlgebraError> {
+        if let Some(axes) = self.axes.get() {
+            return Ok(axes);
+        }
+        // In the order of the matrix, so that no bit depends on who is first to need them.
+        let in_order = self.are_all.then(|| Self::of_own(Arc::clone(&self.matrix)));
+        let patients = in_order.as_ref().unwrap_or(self);
+        let axes = match patients.ncols() <= patients.nrows() {
+            true => Axes::of_products(patients.products(), patients.nrows())?,
+            false => Axes::of(&patients.whole().view())?,
+        };
+        Ok(self.axes.get_or_init(|| axes))
     }
 
     /// Some columns of all, row-major.
@@ -147,10 +192,10 @@ impl SharedPatients {
         let mut target = Array2::zeros((self.nrows(), metric.ncols()));
         let blocks = target.axis_chunks_iter_mut(Axis(0), BLOCK_ROWS);
         let blocks = blocks.into_par_iter().enumerate();
-        blocks.for_each(|(block, mut rows)| {
+        blocks.for_each_init(Vec::new, |scratch, (block, mut rows)| {
             let begin = block * BLOCK_ROWS;
-            let own = self.stretch(begin..begin + rows.nrows());
-            add_product(1.0, &own.view(), metric, 0.0, &mut rows);
+            let own = self.stretch(begin..begin + rows.nrows(), scratch);
+            add_product(1.0, &own, metric, 0.0, &mut rows);
         });
         target
     }
@@ -163,19 +208,22 @@ impl SharedPatients {
         add: impl Fn(Range<usize>, &ArrayView2<f64>, &mut ArrayViewMut2<f64>) + Sync,
     ) -> Array2<f64> {
         let shape = (self.ncols(), columns);
-        let added = |mut sum: Array2<f64>, places: Range<usize>| {
-            let own = self.stretch(places.clone());
-            add(places, &own.view(), &mut sum.view_mut());
+        let added = |places: &Range<usize>, bytes: usize| {
+            let (mut sum, mut scratch) = (Array2::zeros(shape), Vec::new());
+            for some in stretches(places.len(), self.ncols(), bytes) {
+                let some = places.start + some.start..places.start + some.end;
+                let own = self.stretch(some.clone(), &mut scratch);
+                add(some, &own, &mut sum.view_mut());
+            }
             sum
         };
         if self.nrows() <= PART_PATIENTS || shape.0 * shape.1 > SUM_NUMBERS {
-            let stretches = short_stretches(self.nrows(), self.ncols()).into_iter();
-            return stretches.fold(Array2::zeros(shape), added);
+            return added(&(0..self.nrows()), STRETCH_BYTES);
         }
         let mut sum = Array2::zeros(shape);
         for some in blocks(self.nrows(), PART_PATIENTS).chunks(PARTS_AT_ONCE) {
             let parts = some.par_iter();
-            let parts = parts.map(|places| added(Array2::zeros(shape), places.clone()));
+            let parts = parts.map(|places| added(places, GATHERED_BYTES));
             let parts: Vec<Array2<f64>> = parts.collect();
             parts.iter().for_each(|part| sum += part);
         }
@@ -191,8 +239,18 @@ impl SharedPatients {
 
     /// X' X.
     pub(super) fn products(&self) -> Array2<f64> {
-        self.sum(self.ncols(), |_, own, sum| {
-            add_transposed_product(own, own, 1.0, sum);
+        let mut products = self.sum(self.ncols(), |_, own, sum| add_to_upper(own, own, sum));
+        mirror(&mut products);
+        products
+    }
+
+    /// The sum of squares of each column, d x 1.
+    pub(super) fn squares(&self) -> Array2<f64> {
+        self.sum(1, |_, own, sums| {
+            let mut sums = sums.column_mut(0);
+            for row in own.rows() {
+                sums.zip_mut_with(&row, |sum, entry| *sum += entry * entry);
+            }
         })
     }
 
@@ -207,12 +265,16 @@ impl SharedPatients {
     }
 }
 
-/// Places of so many patients in stretches of few bytes.
-fn short_stretches(patients: usize, columns: usize) -> Vec<Range<usize>> {
-    blocks(
-        patients,
-        STRETCH_BYTES / (size_of::<f64>() * columns).max(1),
-    )
+/// Whether each of so many places is there once.
+fn is_every_place(places: &[usize], count: usize) -> bool {
+    let mut is_there = vec![false; count];
+    let is_new = |place: &usize| !std::mem::replace(&mut is_there[*place], true);
+    places.len() == count && places.iter().all(is_new)
+}
+
+/// Places of so many patients in stretches of so many bytes.
+fn stretches(patients: usize, columns: usize, bytes: usize) -> Vec<Range<usize>> {
+    blocks(patients, bytes / (size_of::<f64>() * columns).max(1))
 }
 
 /// Ranges of a length that cover so many.

@@ -7,7 +7,7 @@ mod making;
 mod rounding;
 mod scales;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use ndarray::{Array2, s};
 
@@ -15,7 +15,6 @@ use super::correlation::Correlation;
 use super::pair_loss::PairLoss;
 use super::settings::{Settings, SettingsError, Threshold};
 use super::totals::Summary;
-use crate::numeric::axes::Axes;
 use crate::numeric::lbfgs::{Limits, Status, minimise};
 use crate::numeric::linear_algebra::LinearAlgebraError;
 use crate::numeric::offsets::Offsets;
@@ -134,8 +133,6 @@ pub struct SiteObjective {
     offsets: Offsets,
     /// The site's own loss at W = 0, and its part of what the totals make of that.
     at_zero: [AtZero; 2],
-    /// Of all features; found once they are needed.
-    axes: OnceLock<Axes>,
 }
 
 impl SiteObjective {

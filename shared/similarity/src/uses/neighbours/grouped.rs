@@ -7,7 +7,7 @@ use ndarray::parallel::prelude::*;
 use ndarray::{Array2, ArrayView2, Axis};
 
 use super::{Candidates, Neighbour, NeighbourRule};
-use crate::numeric::linear_algebra::{product, symmetric_eigen, transposed_product};
+use crate::numeric::linear_algebra::{gram, product, symmetric_eigen};
 use crate::numeric::widths::widths;
 
 /// Candidates of a group at most.
@@ -46,7 +46,7 @@ impl Tree {
     /// None where nothing that is found would be sure.
     pub(super) fn of(candidates: &Candidates<'_>) -> Option<Self> {
         let patients = candidates.rows.view();
-        let axes = symmetric_eigen(&transposed_product(&patients, &patients)).ok()?;
+        let axes = symmetric_eigen(&gram(&patients)).ok()?;
         let finite = axes.vectors.iter().all(|entry| entry.is_finite());
         if !finite {
             return None;

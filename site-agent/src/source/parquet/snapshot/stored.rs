@@ -1,5 +1,6 @@
 //! A snapshot as it lies on the disk: it is read batch by batch, and never whole.
 
+use super::super::cells::Columns;
 use super::super::chunks::FileAt;
 use super::super::{Cells, Kept, guarded, read_batches};
 use super::{DIGEST_BYTES, SnapshotDigest};
@@ -184,11 +185,14 @@ impl Rows for Snapshot {
         }
         let mut before = 0;
         let read = self.batches(&places, &mut |rows, cells| {
-            let field = |column: usize, row: usize| cells[of_column[column]].field(row);
+            let columns = Columns {
+                cells,
+                places: &of_column,
+            };
             let next = before + rows.len();
             let kept = kept.map(|kept| &kept[before..next]);
             for (intake, layout) in intakes.iter_mut().zip(&layouts) {
-                intake.batch_of(rows, kept, layout, field);
+                intake.batch_of(rows, kept, layout, &columns);
             }
             before = next;
         });

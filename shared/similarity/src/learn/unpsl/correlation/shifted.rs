@@ -3,7 +3,9 @@
 use ndarray::{Array2, ArrayView1, Axis, Zip, s};
 
 use super::{Correlation, Form};
-use crate::numeric::linear_algebra::{Cholesky, LinearAlgebraError, product, transposed_product};
+use crate::numeric::linear_algebra::{
+    Cholesky, LinearAlgebraError, gram, product, transposed_product,
+};
 
 /// The largest inner system of Woodbury's identity; beyond it conjugate gradients are cheaper.
 const WOODBURY_SIZE_MAX: usize = 2000;
@@ -59,7 +61,7 @@ impl Correlation {
                 let count = normalised.nrows();
                 if count * (count + 1) / 2 <= WOODBURY_SIZE_MAX {
                     let root = square_root(normalised);
-                    let mut inner = transposed_product(&root.view(), &root.view());
+                    let mut inner = gram(&root.view());
                     inner
                         .diag_mut()
                         .mapv_inplace(|value| value + shift / weight);

@@ -8,7 +8,7 @@ use super::grouped::Groups;
 use super::{PairLoss, Passed, RowSums, Sums, take_from_diagonal};
 use crate::learn::unpsl::settings::Form;
 use crate::learn::unpsl::shared::SharedPatients;
-use crate::numeric::linear_algebra::{add_transposed_product, transposed_product};
+use crate::numeric::linear_algebra::{add_to_upper, mirror};
 
 /// Columns whose diagonal entries are found at once.
 const DIAGONAL_COLUMNS: usize = 512;
@@ -67,7 +67,9 @@ impl PairLoss {
         let factor = joined.as_ref().map_or(own, |joined| joined.view());
         let (passed, weighted, sums) = self.weighted(projected, threshold, &factor);
         let of_rows = weighted.slice(s![.., ..patients.ncols()]);
-        let gradient = transposed_product(&whole.view(), &of_rows);
+        let columns = patients.ncols();
+        let mut gradient = Array2::zeros((columns, columns));
+        add_to_upper(&whole.view(), &of_rows, &mut gradient.view_mut());
         let slope = rows.map(|rows| match rows {
             [] => self.diagonal(projected, threshold),
             _ => {
@@ -78,7 +80,7 @@ impl PairLoss {
         self.gathered(patients, (passed, sums), gradient, slope)
     }
 
-    /// Of X'GX, or X'(G - diag(r))X, and of what else a pass adds up.
+    /// Of X'GX, or X'(G - diag(r))X, not below the diagonal, and of what else a pass adds up.
     fn gathered(
         &self,
         patients: &SharedPatients,
@@ -86,7 +88,8 @@ impl PairLoss {
         mut gradient: Array2<f64>,
         slope: Option<Array2<f64>>,
     ) -> PairDerivatives {
-        make_symmetric(&mut gradient, self.half());
+        mirror(&mut gradient);
+        gradient *= self.half();
         let curvature_sum = sums.curvatures.sum();
         PairDerivatives {
             loss: passed.loss,
@@ -132,13 +135,11 @@ impl PairLoss {
     /// The diagonal of d loss / d M, d x 1, so many columns at a time that their share of G X is small.
     fn diagonal(&self, projected: &Array2<f64>, threshold: f64) -> Array2<f64> {
         let mut diagonal = Array2::zeros((self.patients.ncols(), 1));
-        let patients = self.patients.whole();
-        let chunks = patients.axis_chunks_iter(Axis(1), DIAGONAL_COLUMNS);
-        for (mut part, columns) in diagonal
-            .axis_chunks_iter_mut(Axis(0), DIAGONAL_COLUMNS)
-            .zip(chunks)
-        {
-            let factor = columns.as_standard_layout().into_owned();
+        let parts = diagonal.axis_chunks_iter_mut(Axis(0), DIAGONAL_COLUMNS);
+        for (chunk, mut part) in parts.enumerate() {
+            let first = chunk * DIAGONAL_COLUMNS;
+            let columns: Vec<usize> = (first..first + part.nrows()).collect();
+            let factor = self.patients.columns(&columns);
             let (_, weighted, _) = self.weighted(projected, threshold, &factor.view());
             let products = weighted * &factor * self.half();
             part.column_mut(0).assign(&products.sum_axis(Axis(0)));
@@ -159,9 +160,9 @@ impl PairLoss {
             for (mut row, weight) in scaled.rows_mut().into_iter().zip(weights) {
                 row *= *weight;
             }
-            add_transposed_product(&centred, &scaled.view(), 1.0, sum);
+            add_to_upper(&centred, &scaled.view(), sum);
         });
-        make_symmetric(&mut curvature, 1.0);
+        mirror(&mut curvature);
         curvature
     }
 }
@@ -172,16 +173,4 @@ fn joined(left: &ArrayView2<f64>, right: &Array2<f64>) -> Array2<f64> {
     both.slice_mut(s![.., ..left.ncols()]).assign(left);
     both.slice_mut(s![.., left.ncols()..]).assign(right);
     both
-}
-
-/// `factor` times the symmetric part of a matrix.
-fn make_symmetric(matrix: &mut Array2<f64>, factor: f64) {
-    for one in 0..matrix.nrows() {
-        matrix[[one, one]] *= factor;
-        for other in 0..one {
-            let mean = 0.5 * factor * (matrix[[one, other]] + matrix[[other, one]]);
-            matrix[[one, other]] = mean;
-            matrix[[other, one]] = mean;
-        }
-    }
 }

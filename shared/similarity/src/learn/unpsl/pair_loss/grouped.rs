@@ -14,7 +14,7 @@ use super::{Pass, Passed, RowSums, Sums, curvature};
 use crate::learn::unpsl::labels::{Labels, PairCounts};
 use crate::learn::unpsl::shared::{SharedPatients, blocks};
 use crate::learn::unpsl::sweep::{Tallies, curvature_sum, products, sweep_labelled};
-use crate::numeric::linear_algebra::add_product;
+use crate::numeric::linear_algebra::{add_product, add_to_upper};
 use crate::numeric::seed::Seed;
 
 /// Strips of groups that are handled side by side: a fixed number, so that no bit depends on threads.
@@ -53,7 +53,7 @@ struct Part {
     /// Rows of G F.
     weighted: Option<Array2<f64>>,
     sums: Option<RowSums>,
-    /// Its part of X'GX, of distances of X'(G - diag(r))X.
+    /// Its part of X'GX, of distances of X'(G - diag(r))X, not below the diagonal.
     gradient: Option<Array2<f64>>,
 }
 
@@ -146,7 +146,7 @@ impl Groups {
         self.walk(pass, None).0
     }
 
-    /// One pass, and X'GX of these columns X of the patients; of distances X'(G - diag(r))X. G X is never held.
+    /// One pass, and X'GX of these columns X of the patients, not below the diagonal; of distances X'(G - diag(r))X. G X is never held.
     pub(super) fn derived(
         &self,
         pass: &Pass<'_>,
@@ -201,10 +201,12 @@ impl Groups {
         let mut scratch = Scratch::default();
         let length = GATHERED.div_ceil(self.largest().max(1));
         let mut product = Array2::zeros((length * self.largest(), columns));
+        let mut rows_of_some = Vec::new();
         for some in blocks(groups.len(), length) {
             let some = groups.start + some.start..groups.start + some.end;
             let gathered = self.begin(some.start)..self.begin(some.end);
-            let own = patients.map(|patients| patients.stretch(gathered.clone()));
+            let own =
+                patients.map(|patients| patients.stretch(gathered.clone(), &mut rows_of_some));
             for group in self.ranges(some) {
                 let size = group.len();
                 self.sweep(pass, &group, &mut scratch, &mut part.tallies);
@@ -229,7 +231,7 @@ impl Groups {
             }
             if let (Some(own), Some(gradient)) = (&own, &mut part.gradient) {
                 let made = product.slice(s![..own.nrows(), ..]);
-                add_product(1.0, &own.t(), &made, 1.0, &mut gradient.view_mut());
+                add_to_upper(own, &made, &mut gradient.view_mut());
             }
         }
         part

@@ -1,6 +1,6 @@
 //! How the objective of a site is made, or of a part of its patients.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use ndarray::ArrayView2;
 use rayon::prelude::*;
@@ -124,7 +124,6 @@ impl SiteObjective {
             curvature_scale: scales.curvature,
             correlation_scale: scales.correlation * settings.lambda_correlation,
             patient: scales.patient,
-            axes: OnceLock::new(),
         })
     }
 

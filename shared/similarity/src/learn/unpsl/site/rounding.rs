@@ -4,12 +4,15 @@
 //! as many metrics as patients read every value from exact sums. So what a site says is rounded along the principal axes of its own
 //! patients. Gamma leads the search and is known finely; T says how far to go, and need not be.
 
-use ndarray::{Array2, ArrayView2, s};
+use std::sync::Arc;
+
+use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 
 use super::at_zero::adds_up;
 use super::{ObjectiveError, SiteDerivatives, SiteObjective, ThresholdDerivatives};
 use crate::learn::unpsl::pair_loss::PairLoss;
 use crate::learn::unpsl::settings::{Settings, Threshold};
+use crate::learn::unpsl::shared::SharedPatients;
 use crate::learn::unpsl::totals::Summary;
 use crate::numeric::axes::Axes;
 use crate::numeric::linear_algebra::{LinearAlgebraError, product, symmetric_eigen};
@@ -52,7 +55,7 @@ impl SiteObjective {
     ) -> Result<SiteDerivatives, ObjectiveError> {
         let own;
         let axes = match rows {
-            None => self.axes()?,
+            None => self.loss.patients().axes()?,
             Some(rows) => {
                 own = Axes::of(&self.loss.patients().columns(rows).view())?;
                 &own
@@ -117,20 +120,16 @@ impl SiteObjective {
         (step, shifted): (f64, &mut Shifted),
     ) -> Array2<f64> {
         let patients = self.loss.patients();
-        let spread = |rows: &ArrayView2<f64>| {
-            let mut squares = vec![0.0; rows.ncols()];
-            for row in rows.rows() {
-                let sums = squares.iter_mut().zip(row);
-                sums.for_each(|(sum, entry)| *sum += entry * entry);
-            }
-            #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
-            let mean = squares.iter().map(|sum| sum / rows.nrows() as f64);
-            mean.map(f64::sqrt).collect::<Vec<f64>>()
+        #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
+        let spread = |squares: Array2<f64>| {
+            (squares / patients.nrows() as f64)
+                .mapv(f64::sqrt)
+                .remove_axis(Axis(1))
         };
-        let of_features = spread(&patients.whole().view());
+        let of_features = spread(patients.squares());
         let of_metric = match slope.ncols() == metric.ncols() {
-            true => spread(&patients.product(metric).view()),
-            false => Vec::new(),
+            true => spread(SharedPatients::all(Arc::new(patients.product(metric))).squares()),
+            false => Array1::zeros(0),
         };
         for ((row, column), entry) in slope.indexed_iter_mut() {
             let other = of_metric.get(column).unwrap_or(&of_features[row]);
@@ -142,19 +141,6 @@ impl SiteObjective {
             };
         }
         slope
-    }
-
-    /// The axes of all features.
-    fn axes(&self) -> Result<&Axes, ObjectiveError> {
-        if let Some(axes) = self.axes.get() {
-            return Ok(axes);
-        }
-        let patients = self.loss.patients();
-        let axes = match patients.ncols() <= patients.nrows() {
-            true => Axes::of_products(patients.products(), patients.nrows())?,
-            false => Axes::of(&patients.whole().view())?,
-        };
-        Ok(self.axes.get_or_init(|| axes))
     }
 }
 
