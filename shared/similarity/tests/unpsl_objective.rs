@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use rand_distr::{Distribution, StandardNormal};
 use similarity::learn::unpsl::{
     Correlation, CorrelationScope, Form, JudgedPairs, Labels, Loss, ObjectiveError, PairCounts,
-    PairWeights, Pairs, SecondMoments, Settings, SettingsError, SiteObjective, SiteWeights,
-    Threshold, Totals, start, summarise,
+    PairWeights, Pairs, SecondMoments, Settings, SettingsError, SharedPatients, SiteObjective,
+    SiteWeights, Threshold, Totals, start, summarise,
 };
 use similarity::numeric::precision::Precision;
 use similarity::numeric::seed::Seed;
@@ -306,8 +306,10 @@ fn patients_cheap(count: usize, features: usize) -> Array2<f64> {
 fn pooled_correlations_come_from_the_sites_second_moments() {
     let x = patients(60, 5);
     let (north, south) = x.view().split_at(Axis(0), 23);
-    let mut moments = SecondMoments::of_matrix(&north);
-    moments.merge(&SecondMoments::of_matrix(&south)).unwrap();
+    let mut moments = SecondMoments::of_patients(&SharedPatients::copied(&north));
+    moments
+        .merge(&SecondMoments::of_patients(&SharedPatients::copied(&south)))
+        .unwrap();
     let pooled = Correlation::of_second_moments(&moments).unwrap();
     let mut found = Array2::zeros((5, 5));
     pooled.multiply_into(&Array2::eye(5).view(), &mut found);

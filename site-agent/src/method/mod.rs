@@ -209,7 +209,7 @@ impl Computation {
                         Prepared::new(site, preparing)?
                     }
                 };
-                let of_own = || SecondMoments::of_matrix(&prepared.matrix.view());
+                let of_own = || SecondMoments::of_patients(&prepared.patients);
                 let second_moments = own.multiplies().then(of_own);
                 let is_coarse = preparing.within.is_some() && own.precision() == Precision::Rounded;
                 let second_moments = match is_coarse {

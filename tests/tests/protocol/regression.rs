@@ -23,6 +23,7 @@ use similarity::learn::regression::exponential::Exposure;
 use similarity::learn::regression::glm::Family;
 use similarity::learn::regression::newton::{Newton, Wanted};
 use similarity::learn::regression::{Model as Kind, Ties};
+use similarity::learn::unpsl::SharedPatients;
 use similarity::numeric::precision::Precision;
 
 const FEATURES: usize = 3;
@@ -126,7 +127,9 @@ impl Played for Regressions {
     }
 
     fn second_moments(site: usize) -> Option<SecondMoments> {
-        Some(SecondMoments::of_matrix(&patients(site).view()))
+        Some(SecondMoments::of_patients(&SharedPatients::copied(
+            &patients(site).view(),
+        )))
     }
 
     fn pretend(site: usize, request: &Request) -> Answer {

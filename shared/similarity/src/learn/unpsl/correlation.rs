@@ -70,11 +70,11 @@ pub enum SecondMomentsError {
 impl SecondMoments {
     /// Second moments of standardised patients, n x d.
     #[must_use]
-    pub fn of_matrix(patients: &ArrayView2<f64>) -> Self {
+    pub fn of_patients(patients: &SharedPatients) -> Self {
         Self {
             patients: patients.nrows() as u64,
-            sums: patients.sum_axis(Axis(0)),
-            products: gram(patients),
+            sums: patients.weighted_sum(&Array1::ones(patients.nrows())),
+            products: patients.products().clone(),
         }
     }
 

@@ -37,7 +37,17 @@ pub struct SharedPatients {
     /// Whether all rows are there, in whatever order.
     are_all: bool,
     /// One of all who have all rows of one matrix.
-    axes: Arc<OnceLock<Axes>>,
+    known: Arc<Known>,
+}
+
+/// What follows from patients whatever their order, found once it is needed.
+#[derive(Default)]
+struct Known {
+    /// X'X.
+    products: OnceLock<Array2<f64>>,
+    /// Its diagonal.
+    squares: OnceLock<Array1<f64>>,
+    axes: OnceLock<Axes>,
 }
 
 impl SharedPatients {
@@ -56,7 +66,7 @@ impl SharedPatients {
             matrix,
             rows: None,
             are_all: true,
-            axes: Arc::default(),
+            known: Arc::default(),
         }
     }
 
@@ -78,8 +88,8 @@ impl SharedPatients {
             matrix: Arc::clone(&self.matrix),
             rows: Some(places.iter().map(row).collect()),
             are_all,
-            axes: match are_all {
-                true => Arc::clone(&self.axes),
+            known: match are_all {
+                true => Arc::clone(&self.known),
                 false => Arc::default(),
             },
         }
@@ -154,36 +164,67 @@ impl SharedPatients {
         }
     }
 
+    /// The patients in the order of the matrix, where all are there: no bit of what is found once depends on who is first to need it.
+    fn in_place(&self) -> Self {
+        match self.are_all {
+            true => Self::of_own(Arc::clone(&self.matrix)),
+            false => self.clone(),
+        }
+    }
+
     /// The principal axes of the patients, found once for all who have the same.
     ///
     /// # Errors
     /// [`LinearAlgebraError`] where a number is not finite.
     pub fn axes(&self) -> Result<&Axes, LinearAlgebraError> {
-        if let Some(axes) = self.axes.get() {
+        if let Some(axes) = self.known.axes.get() {
             return Ok(axes);
         }
-        // In the order of the matrix, so that no bit depends on who is first to need them.
-        let in_order = self.are_all.then(|| Self::of_own(Arc::clone(&self.matrix)));
-        let patients = in_order.as_ref().unwrap_or(self);
-        let axes = match patients.ncols() <= patients.nrows() {
-            true => Axes::of_products(patients.products(), patients.nrows())?,
-            false => Axes::of(&patients.whole().view())?,
+        let axes = match self.ncols() <= self.nrows() {
+            true => Axes::of_products(self.products().clone(), self.nrows())?,
+            false => Axes::of(&self.in_place().whole().view())?,
         };
-        Ok(self.axes.get_or_init(|| axes))
+        Ok(self.known.axes.get_or_init(|| axes))
+    }
+
+    /// X'X, found once for all who have the same patients.
+    pub(super) fn products(&self) -> &Array2<f64> {
+        self.known.products.get_or_init(|| {
+            let add = |_, own: &ArrayView2<f64>, sum: &mut ArrayViewMut2<f64>| {
+                add_to_upper(own, own, sum);
+            };
+            let mut products = self.in_place().sum(self.ncols(), add);
+            mirror(&mut products);
+            products
+        })
+    }
+
+    /// The sum of squares of each column, found once for all who have the same patients.
+    pub(super) fn squares(&self) -> &Array1<f64> {
+        self.known.squares.get_or_init(|| {
+            let sums = self.in_place().sum(1, |_, own, sums| {
+                let mut sums = sums.column_mut(0);
+                for row in own.rows() {
+                    sums.zip_mut_with(&row, |sum, entry| *sum += entry * entry);
+                }
+            });
+            sums.remove_axis(Axis(1))
+        })
     }
 
     /// Some columns of all, row-major.
     pub(super) fn columns(&self, columns: &[usize]) -> Array2<f64> {
         let shape = (self.nrows(), columns.len());
         let mut own = Array2::zeros(shape);
-        for (place, mut target) in own.rows_mut().into_iter().enumerate() {
-            let row = self.row(place);
-            let from = columns.iter().map(|column| row[*column]);
-            target
-                .iter_mut()
-                .zip(from)
-                .for_each(|(to, from)| *to = from);
-        }
+        let blocks = own.axis_chunks_iter_mut(Axis(0), BLOCK_ROWS);
+        let blocks = blocks.into_par_iter().enumerate();
+        blocks.for_each(|(block, mut target)| {
+            for (place, mut target) in target.rows_mut().into_iter().enumerate() {
+                let row = self.row(block * BLOCK_ROWS + place);
+                let from = target.iter_mut().zip(columns);
+                from.for_each(|(to, column)| *to = row[*column]);
+            }
+        });
         own
     }
 
@@ -234,23 +275,6 @@ impl SharedPatients {
     pub(super) fn transposed_product(&self, right: &ArrayView2<f64>) -> Array2<f64> {
         self.sum(right.ncols(), |places, own, sum| {
             add_transposed_product(own, &right.slice(s![places, ..]), 1.0, sum);
-        })
-    }
-
-    /// X' X.
-    pub(super) fn products(&self) -> Array2<f64> {
-        let mut products = self.sum(self.ncols(), |_, own, sum| add_to_upper(own, own, sum));
-        mirror(&mut products);
-        products
-    }
-
-    /// The sum of squares of each column, d x 1.
-    pub(super) fn squares(&self) -> Array2<f64> {
-        self.sum(1, |_, own, sums| {
-            let mut sums = sums.column_mut(0);
-            for row in own.rows() {
-                sums.zip_mut_with(&row, |sum, entry| *sum += entry * entry);
-            }
         })
     }
 
@@ -327,7 +351,7 @@ mod tests {
         assert_eq!(placed, own.product(&metric.view()));
         let transposed = some.transposed_product(&placed.view());
         assert!(is_near(&transposed, &copy.t().dot(&placed)));
-        assert!(is_near(&some.products(), &copy.t().dot(&copy)));
+        assert!(is_near(some.products(), &copy.t().dot(&copy)));
         let weights = placed.column(0).to_owned();
         let sums = some.weighted_sum(&weights).insert_axis(Axis(0));
         assert!(is_near(&sums, &weights.dot(&copy).insert_axis(Axis(0))));

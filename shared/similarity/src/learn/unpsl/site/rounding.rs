@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use ndarray::{Array1, Array2, ArrayView2, Axis, s};
+use ndarray::{Array1, Array2, ArrayView2, s};
 
 use super::at_zero::adds_up;
 use super::{ObjectiveError, SiteDerivatives, SiteObjective, ThresholdDerivatives};
@@ -121,14 +121,14 @@ impl SiteObjective {
     ) -> Array2<f64> {
         let patients = self.loss.patients();
         #[allow(clippy::cast_precision_loss)] // patients are far below 2^52
-        let spread = |squares: Array2<f64>| {
-            (squares / patients.nrows() as f64)
-                .mapv(f64::sqrt)
-                .remove_axis(Axis(1))
-        };
+        let count = patients.nrows() as f64;
+        let spread = |squares: &Array1<f64>| squares.mapv(|sum| (sum / count).sqrt());
         let of_features = spread(patients.squares());
         let of_metric = match slope.ncols() == metric.ncols() {
-            true => spread(SharedPatients::all(Arc::new(patients.product(metric))).squares()),
+            true => {
+                let placed = SharedPatients::all(Arc::new(patients.product(metric)));
+                spread(placed.squares())
+            }
             false => Array1::zeros(0),
         };
         for ((row, column), entry) in slope.indexed_iter_mut() {
