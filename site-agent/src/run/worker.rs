@@ -215,6 +215,7 @@ impl Worker {
             .is_some_and(|current| current.run == *run)
         {
             self.current = None;
+            crate::kernels::give_back();
         }
     }
 

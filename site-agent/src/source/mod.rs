@@ -104,6 +104,7 @@ impl SiteCohort {
     pub(crate) fn let_columns_go(&mut self) {
         self.digest = Some(self.digest());
         self.cohort.forget_columns();
+        crate::kernels::give_back();
     }
 
     /// Whether they are gone.

@@ -10,6 +10,7 @@
 #![expect(clippy::disallowed_methods, reason = "one site works it out alone")]
 
 use std::ffi::{CStr, c_char, c_int};
+use std::ops::Range;
 use std::ptr::from_ref;
 use std::sync::Once;
 
@@ -22,6 +23,10 @@ use ndarray_linalg::{Cholesky as _, Diag, SolveTriangular, UPLO};
 pub(crate) const BLOCK_ROWS: usize = 256;
 /// Columns of the left factor that one thread handles at a time in a transposed product.
 const BLOCK_COLUMNS: usize = 64;
+/// Blocks of columns of a symmetric product: more leave out more of what is below the diagonal, and each takes longer by itself.
+const UPPER_BLOCKS: usize = 4;
+/// Columns of such a block.
+const UPPER_COLUMNS: Range<usize> = 24..128;
 
 unsafe extern "C" {
     fn openblas_set_num_threads(threads: c_int);
@@ -34,9 +39,6 @@ pub const KERNELS: &str = "OPENBLAS_CORETYPE";
 /// The kernels of the processors that have what every 64-bit one has: OpenBLAS uses them where a processor is newer than itself.
 #[cfg(target_arch = "x86_64")]
 const OLDEST: &str = "Prescott";
-/// The kernels that work on 512 bits at once. The first is the oldest.
-#[cfg(target_arch = "x86_64")]
-const WIDE: [&str; 3] = ["SkylakeX", "Cooperlake", "Sapphirerapids"];
 
 /// A factorisation could not be made.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -81,24 +83,19 @@ fn kernels() -> &'static str {
     name.to_str().unwrap_or("unnamed")
 }
 
-/// The kernels that OpenBLAS should use on this processor, where it does not know it and would use its oldest, or narrow ones where it has
-/// wide ones. OpenBLAS reads [`KERNELS`] when the program is loaded, so the variable is for a program that is yet to start.
+/// The kernels that OpenBLAS should use on this processor, where it does not know it and would use its oldest. OpenBLAS reads [`KERNELS`]
+/// when the program is loaded, so the variable is for a program that is yet to start.
 #[must_use]
 pub fn better_kernels() -> Option<&'static str> {
     #[cfg(target_arch = "x86_64")]
-    {
-        let has_wide = is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512vl")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512dq");
-        let has_narrow = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
-        match kernels() {
-            own if has_wide && !WIDE.contains(&own) => Some(WIDE[0]),
-            OLDEST if has_narrow => Some("Haswell"),
-            _ => None,
+    if kernels() == OLDEST {
+        if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") {
+            return Some("SkylakeX");
+        }
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            return Some("Haswell");
         }
     }
-    #[cfg(not(target_arch = "x86_64"))]
     None
 }
 
@@ -193,11 +190,12 @@ pub(crate) fn add_to_upper(
     right: &ArrayView2<f64>,
     target: &mut ArrayViewMut2<f64>,
 ) {
-    let blocks = target.axis_chunks_iter_mut(Axis(0), BLOCK_COLUMNS);
-    let lefts = left.axis_chunks_iter(Axis(1), BLOCK_COLUMNS);
+    let width = (left.ncols() / UPPER_BLOCKS).clamp(UPPER_COLUMNS.start, UPPER_COLUMNS.end);
+    let blocks = target.axis_chunks_iter_mut(Axis(0), width);
+    let lefts = left.axis_chunks_iter(Axis(1), width);
     let blocks = blocks.into_par_iter().zip(lefts).enumerate();
     blocks.for_each(|(block, (mut rows, columns))| {
-        let from = block * BLOCK_COLUMNS;
+        let from = block * width;
         let (right, mut rows) = (right.slice(s![.., from..]), rows.slice_mut(s![.., from..]));
         add_product(1.0, &columns.t(), &right, 1.0, &mut rows);
     });
