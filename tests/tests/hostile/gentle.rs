@@ -308,14 +308,14 @@ fn attack(seed: Seed, secret: Secret, tails: Tails, model: Model, count: usize) 
     read
 }
 
-/// As long as all questions were answered alike, 240 of them read up to 64 of 180 values, and 176 of 180 levels.
+/// As long as all questions were answered alike, 240 of them read up to 59 of 180 values, and 176 of 180 levels.
 #[test]
 fn whoever_knows_all_but_one_value_and_chooses_all_questions_reads_few() {
     for seed in 0..2 {
         for model in [Model::Logistic, Model::Cox] {
             let read = |secret| attack(Seed(seed), secret, Tails::Light, model, QUESTIONS[0]);
             let values = read(Secret::Value);
-            assert!(values.before >= 30, "the attack is no longer carried out");
+            assert!(values.before >= 20, "the attack is no longer carried out");
             assert!(values.now <= values.by_guessing + 15);
             let levels = read(Secret::Level);
             assert!(levels.before >= 165, "the attack is no longer carried out");

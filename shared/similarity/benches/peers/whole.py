@@ -1,13 +1,13 @@
 """Whole runs beside pooled L-BFGS in NumPy and SciPy on the same objective, in one run.
 
 Run from the workspace: python shared/similarity/benches/peers/whole.py target/release
-(the folder of the two programs); with `million` behind it one site of 1,000,000, without the peer. Kindred's time is that of `kindred-coordinator simulate`: processes, TLS, masks, evaluation of all
+(the folder of the two programs); with `million` behind it one site of 1,000,000, and with `genes` one of 100,000 x 2,000 in Parquet, without
+the peer. Kindred's time is that of `kindred-coordinator simulate`: processes, TLS, masks, evaluation of all
 patients and files included. The peer holds all patients in one place; it searches W from one random start on a norm smoothed by 1e-6,
 with a gradient of its own (dense products by site; of drawn pairs a sparse matrix), until the objective is within 1e-5 of Kindred's, and
 evaluates nobody. Drawn pairs are its own draw: their objective differs by the draw, so there it stops where it improves by 1e-6 no more.
 """
 
-import csv
 import json
 import pathlib
 import resource
@@ -17,6 +17,9 @@ import tempfile
 import time
 
 import numpy
+import pyarrow
+import pyarrow.csv
+import pyarrow.parquet
 import scipy
 import scipy.sparse
 from scipy.optimize import minimize
@@ -138,11 +141,14 @@ def run(programs, name, sites, features, pairs, *settings):
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         for site, (x, y) in sites.items():
-            with open(folder / f"{site}.csv", "w", newline="") as file:
-                table = csv.writer(file)
-                table.writerow(["patient", *[f"x{k}" for k in range(features)], "class"])
-                table.writerows([f"{site}{at}", *map(repr, map(float, row)), ["negative", "positive"][label]]
-                                for at, (row, label) in enumerate(zip(x, y)))
+            columns = {"patient": [f"{site}{at}" for at in range(len(x))]}
+            columns |= {f"x{k}": x[:, k] for k in range(features)}
+            table = pyarrow.table(columns | {"class": numpy.where(y == 1, "positive", "negative")})
+            match name:
+                case "genes":
+                    pyarrow.parquet.write_table(table, folder / f"{site}.parquet", use_dictionary=["class"])
+                case _:
+                    pyarrow.csv.write_csv(table, folder / f"{site}.csv")
         job = [f'name = "{name}"', 'method = "unpsl"', f"sites = {json.dumps(list(sites))}", *settings, "[outcome]",
                'column = "class"', 'kind = "binary"', 'positive = ["positive"]', 'negative = ["negative"]', "[unpsl]", "rank = 8",
                'neighbours = 15', f'lambda_sparsity = {LAMBDA_1}', f'lambda_correlation = {LAMBDA_2}',
@@ -164,12 +170,16 @@ def main():
     fifteen = {f"site{place:02}": 735 for place in range(15)}
     large = {"north": 50_000, "south": 30_000, "east": 15_000, "west": 5_000}
     cases = [("fifteen", fifteen, 15, None), ("large", large, 68, 20)]
-    if sys.argv[2:] == ["million"]:
-        cases = [("million", {"north": 1_000_000, "south": 5_000, "east": 5_000}, 68, 20)]
+    alone = {
+        "million": ("million", {"north": 1_000_000, "south": 5_000, "east": 5_000}, 68, 20),
+        "genes": ("genes", {"north": 100_000, "south": 5_000, "east": 5_000}, 2_000, 20),
+    }
+    if sys.argv[2:]:
+        cases = [alone[name] for name in sys.argv[2:]]
     for name, sizes, features, pairs in cases:
         sites = cohort(sizes, features, 7)
         seconds, rounds, objective = run(programs, name, sites, features, pairs)
-        if name == "million":
+        if name in alone:
             memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
             print(f"{name}: simulate {seconds:.1f} s, {rounds} rounds, objective {objective:.7f}; the largest process {memory:.0f} MB resident")
             continue

@@ -147,8 +147,10 @@ fn of_many(column: &Fields) -> Option<Encoding> {
         Values::Numbers(_) | Values::Integers(_) | Values::Days(_) => Encoding::PLAIN,
         Values::None | Values::Booleans(_) | Values::Mixed => return None,
     };
-    let texts = first.map(|row| column.field(row).to_text());
-    (texts.collect::<HashSet<_>>().len() > LEVELS_FEW).then_some(encoding)
+    let mut levels = HashSet::new();
+    let mut texts = first.map(|row| column.field(row).to_text());
+    let are_many = texts.any(|text| levels.insert(text) && levels.len() > LEVELS_FEW);
+    are_many.then_some(encoding)
 }
 
 /// The Parquet type of a column.
