@@ -4,7 +4,7 @@
 //! asks all hospitals of the study.
 
 mod draft;
-mod parts;
+pub(crate) mod parts;
 mod read;
 mod state;
 

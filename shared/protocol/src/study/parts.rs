@@ -45,11 +45,15 @@ fn partners(pairs: Pairs) -> Option<usize> {
     }
 }
 
+/// Reads a number of folds.
+pub(crate) fn folds(section: &mut Section<'_, '_>, key: &'static str, usual: u32) -> u32 {
+    narrow(section.count(key, u64::from(usual), 2..=FOLDS_MAX as u64))
+}
+
 /// Reads the table `parts`: folds, and partners of each patient.
 pub(super) fn read(root: &mut Section<'_, '_>) -> (u32, Option<usize>) {
     let parts = root.table("parts", |section| {
-        let usual = u64::from(VALIDATION_FOLDS);
-        let folds = narrow(section.count("folds", usual, 2..=FOLDS_MAX as u64));
+        let folds = folds(section, "folds", VALIDATION_FOLDS);
         Some((folds, partners(pairs(section))))
     });
     parts.unwrap_or((VALIDATION_FOLDS, None))

@@ -7,7 +7,6 @@ use crate::cohort;
 use crate::cohort::{CohortSpecification, Grids, OutcomeSpecification};
 use crate::document::{Section, narrow};
 use crate::failure::Failure;
-use crate::limits::FOLDS_MAX;
 use crate::message::Answer;
 use crate::method::asking::Asker;
 use crate::method::forest::settings::{self as forests, ForestScope, ForestSettings};
@@ -15,7 +14,7 @@ use crate::method::regression::settings::{self as regressions, RegressionSetting
 use crate::method::room::{MethodSettings, Reading};
 use crate::method::terms::{Beginning, Needs};
 use crate::method::unpsl::settings::{UnpslSettings, Validation, check_rank};
-use crate::study::Parts;
+use crate::study::{Parts, parts};
 use privacy::{Permission, ValidationFacts};
 use similarity::learn::unpsl::{Centring, CorrelationScope};
 use similarity::numeric::precision::Precision;
@@ -105,7 +104,7 @@ impl CompareSettings {
             Some((
                 families(section, at.outcome),
                 narrow(section.count("neighbours", NEIGHBOURS, 1..=1_000)),
-                narrow(section.count("folds", u64::from(usual), 2..=FOLDS_MAX as u64)),
+                parts::folds(section, "folds", usual),
             ))
         })?;
         let mut unpsl = root.table_or_nothing("unpsl", |section| {

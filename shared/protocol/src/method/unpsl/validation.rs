@@ -4,8 +4,8 @@
 use super::folds::of_fold;
 use super::message::two_folds;
 use super::settings::UnpslSettings;
-use crate::document::{Section, narrow};
-use crate::limits::FOLDS_MAX;
+use crate::document::Section;
+use crate::study::parts;
 use privacy::ValidationFacts;
 use similarity::learn::unpsl::Settings;
 
@@ -126,7 +126,7 @@ pub(super) fn read(section: &mut Section<'_, '_>, choosing: Option<u32>, usual: 
         section.choice("validation", &[("none", ())]);
         return Validation::None;
     }
-    let folds: u32 = narrow(section.count("validation", usual.into(), 2..=FOLDS_MAX as u64));
+    let folds = parts::folds(section, "validation", usual);
     if let Some(choosing) = choosing.filter(|choosing| *choosing != folds) {
         let wanted = format!("{choosing}, the `folds` of the choice, or \"none\"");
         section.problem("validation", &folds.to_string(), &wanted);

@@ -13,7 +13,7 @@ use ndarray::parallel::prelude::*;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut1, Axis, Zip, s};
 
 use super::shared::SharedPatients;
-use crate::numeric::linear_algebra::{add_product, add_to_upper, gram, mirror, product_into};
+use crate::numeric::linear_algebra::{add_product, gram, product_into};
 use crate::numeric::portable::inner_product;
 pub use shifted::ShiftedSolver;
 
@@ -129,33 +129,11 @@ impl Correlation {
         }
     }
 
-    /// The same of patients whose matrix others read too. Of many it is summed by stretches, and Z never held.
+    /// The same of patients whose matrix others read too. Of many it follows from their sums, and Z is never held.
     pub(super) fn of_patients(patients: &SharedPatients) -> Self {
-        let (count, features) = (patients.nrows(), patients.ncols());
-        if patients.are_few() || features > DENSE_FEATURES_MAX {
-            return Self::of_matrix(&patients.whole().view());
-        }
-        let moments = patients.sum(2, |_, own, sums| {
-            let (mut sum, mut squares) = sums.multi_slice_mut((s![.., 0], s![.., 1]));
-            sum += &own.sum_axis(Axis(0));
-            for row in own.rows() {
-                squares.zip_mut_with(&row, |sum, entry| *sum += entry * entry);
-            }
-        });
-        let (means, squares) = (&moments.column(0) / count as f64, moments.column(1));
-        let mut products = patients.sum(features, |_, own, sum| {
-            let centred = own - &means;
-            add_to_upper(&centred.view(), &centred.view(), sum);
-        });
-        mirror(&mut products);
-        let scale = |(before, after): (&f64, &f64)| match after.sqrt() {
-            after if after > CONSTANT_NORM_RATIO * before.sqrt() => 1.0 / after,
-            _ => 0.0,
-        };
-        let scales: Vec<f64> = squares.iter().zip(products.diag()).map(scale).collect();
-        let squared = |(k, l)| (products[[k, l]] * scales[k] * scales[l]).powi(2);
-        Self {
-            form: Form::Dense(Array2::from_shape_fn((features, features), squared)),
+        match patients.are_few() || patients.ncols() > DENSE_FEATURES_MAX {
+            true => Self::of_matrix(&patients.whole().view()),
+            false => Self::of_sums(&SecondMoments::of_patients(patients)),
         }
     }
 
@@ -180,25 +158,28 @@ impl Correlation {
         if moments.patients == 0 || !finite {
             return Err(SecondMomentsError::Unusable);
         }
+        Ok(Self::of_sums(moments))
+    }
+
+    /// R o R of patients who are some, and whose numbers are finite.
+    fn of_sums(moments: &SecondMoments) -> Self {
+        let features = moments.sums.len();
         let count = moments.patients as f64;
         let covariance = |k: usize, l: usize| {
             moments.products[[k, l]] / count - moments.sums[k] / count * (moments.sums[l] / count)
         };
-        let scales: Vec<f64> = (0..features)
-            .map(|k| {
-                let smallest = CONSTANT_NORM_RATIO.powi(2) * moments.products[[k, k]] / count;
-                let variance = covariance(k, k);
-                if variance > smallest {
-                    1.0 / variance.sqrt()
-                } else {
-                    0.0
-                }
-            })
-            .collect();
+        let scale = |k: usize| {
+            let smallest = CONSTANT_NORM_RATIO.powi(2) * moments.products[[k, k]] / count;
+            match covariance(k, k) {
+                variance if variance > smallest => 1.0 / variance.sqrt(),
+                _ => 0.0,
+            }
+        };
+        let scales: Vec<f64> = (0..features).map(scale).collect();
         let squared = |(k, l)| (covariance(k, l) * scales[k] * scales[l]).powi(2);
-        Ok(Self {
+        Self {
             form: Form::Dense(Array2::from_shape_fn((features, features), squared)),
-        })
+        }
     }
 
     fn dense(normalised: &Array2<f64>) -> Self {

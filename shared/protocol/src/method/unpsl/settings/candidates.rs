@@ -2,7 +2,8 @@
 
 use super::{FORMS, NEIGHBOURS, NEIGHBOURS_TO_CHOOSE, SelectionSettings, form_name};
 use crate::document::{OneOrMore, Section, narrow};
-use crate::limits::{CANDIDATES_MAX, FOLDS_MAX, LAMBDA_MAX, THRESHOLD_MAX};
+use crate::limits::{CANDIDATES_MAX, LAMBDA_MAX, THRESHOLD_MAX};
+use crate::study::parts;
 use similarity::learn::unpsl::{
     Centring, CorrelationScope, Form, Loss, PARTNERS_MAX, PairWeights, Pairs, Settings,
     SiteWeights, Threshold,
@@ -43,7 +44,7 @@ pub(super) fn candidates(section: &mut Section<'_, '_>, folds: u32) -> Selection
         form: forms(section, default.form),
         rank: rank.into_iter().map(narrow).collect(),
         neighbours: neighbours.into_iter().map(narrow).collect(),
-        folds: narrow(section.count("folds", folds.into(), 2..=FOLDS_MAX as u64)),
+        folds: parts::folds(section, "folds", folds),
     };
     if is_usual && candidates.are_several() {
         candidates.neighbours = NEIGHBOURS_TO_CHOOSE.to_vec();
