@@ -115,7 +115,9 @@ def pairs(folder: Path, programs: Path) -> list[Pair]:
 def run(command: list[str]) -> str:
     print(f"  {' '.join(command)}", file=sys.stderr, flush=True)
     threads = {name: "2" for name in ("OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "RAYON_NUM_THREADS")}
-    done = subprocess.run(command, cwd=ROOT, env={**threads, **os.environ}, stdout=subprocess.PIPE, text=True)
+    # As deploy/systemd has it.
+    pages = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+    done = subprocess.run(command, cwd=ROOT, env={**threads, **pages, **os.environ}, stdout=subprocess.PIPE, text=True)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)} ended with {done.returncode}")
     return done.stdout

@@ -308,36 +308,19 @@ pub(crate) fn proximity(columns: &TerminalNodes, rows: &TerminalNodes) -> Array2
 }
 
 pub(super) fn proximity_with(buckets: &Buckets, rows: &TerminalNodes) -> Array2<f64> {
-    let sharing = Sharing::new(buckets, rows);
-    let columns = buckets.patients();
-    let trees = rows.trees() as f64;
-    by_rows(
-        rows.patients(),
-        columns,
-        // Narrow, so that the counts of 10,000 patients stay in the nearest cache.
-        || vec![0_u16; columns],
-        |counts, row, values| {
-            for (tree, shared) in sharing.of(row).enumerate() {
-                for &patient in shared {
-                    counts[patient as usize] += 1;
-                }
-                if (tree + 1) % TREES_MAX == 0 {
-                    add(counts, values, trees);
-                }
-            }
-            add(counts, values, trees);
-        },
-    )
-}
-
-/// Moves the counts to the values, as shares of all trees.
-fn add(counts: &mut [u16], values: &mut [f64], trees: f64) {
-    for (value, count) in values.iter_mut().zip(counts) {
-        *value += f64::from(std::mem::take(count)) / trees;
-    }
+    shared_by_trees(buckets, rows, |_| 1.0)
 }
 
 pub(super) fn kerf(buckets: &Buckets, rows: &TerminalNodes) -> Array2<f64> {
+    shared_by_trees(buckets, rows, |patients| 1.0 / patients as f64)
+}
+
+/// The mean over the trees of what a terminal node of so many patients is worth, where two share it.
+fn shared_by_trees(
+    buckets: &Buckets,
+    rows: &TerminalNodes,
+    worth: impl Fn(usize) -> f64 + Sync + Send,
+) -> Array2<f64> {
     let sharing = Sharing::new(buckets, rows);
     let trees = rows.trees() as f64;
     by_rows(
@@ -346,10 +329,10 @@ pub(super) fn kerf(buckets: &Buckets, rows: &TerminalNodes) -> Array2<f64> {
         || (),
         |(), row, values| {
             for shared in sharing.of(row) {
-                let share = 1.0 / shared.len() as f64;
+                let worth = worth(shared.len());
                 shared
                     .iter()
-                    .for_each(|&patient| values[patient as usize] += share);
+                    .for_each(|&patient| values[patient as usize] += worth);
             }
             values.iter_mut().for_each(|value| *value /= trees);
         },
@@ -440,23 +423,22 @@ fn out_of_bag(training: Training<'_>, rows: &TerminalNodes, first: Option<usize>
     by_rows(
         rows.patients(),
         columns,
-        || vec![0_u32; columns],
-        |counts, row, values| {
-            counts.fill(0);
+        || (),
+        |(), row, values| {
             for (tree, shared) in sharing.of(row).enumerate() {
                 let in_bag = training.in_bag.of_tree(tree);
                 if first.is_some_and(|first| in_bag[first + row] > 0) {
                     continue;
                 }
                 for &patient in shared {
-                    counts[patient as usize] += u32::from(in_bag[patient as usize] == 0);
+                    values[patient as usize] += f64::from(u8::from(in_bag[patient as usize] == 0));
                 }
             }
             let here = first.map_or(&everywhere[..], |first| bits.of(first + row));
             for (patient, value) in values.iter_mut().enumerate() {
                 let both = common(here, bits.of(patient));
                 // 0 / 0 is the NaN that says: never both out of bag.
-                *value = f64::from(counts[patient]) / f64::from(both);
+                *value /= f64::from(both);
             }
         },
     )
