@@ -282,7 +282,7 @@ impl Computation {
     #[must_use]
     pub fn rows(&self) -> Option<usize> {
         let prepared = self.prepared.as_ref();
-        prepared.map(|prepared| prepared.matrix.ncols())
+        prepared.map(|prepared| prepared.matrix().ncols())
     }
 
     /// How steep a metric of the travelling shape is for the patients; none before the site is prepared.

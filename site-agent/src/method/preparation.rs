@@ -39,9 +39,7 @@ fn pooled(site: &SiteRun, preparing: &Preparing) -> Result<Standardisation, Stop
 
 /// The standardised patients.
 pub(crate) struct Prepared {
-    /// n x d. What is made of a part of the patients reads it here.
-    pub(crate) matrix: Arc<Array2<f64>>,
-    /// The same, with their axes.
+    /// With what is found once for all who read them.
     pub(crate) patients: SharedPatients,
     pub(crate) standardisation: Standardisation,
     pub(crate) totals: Totals,
@@ -63,15 +61,18 @@ impl Prepared {
                 .map_err(fault)?;
         }
         let matrix = standardisation.apply(&site.cohort.cohort).map_err(fault)?;
-        let matrix = Arc::new(matrix);
         Ok(Self {
-            patients: SharedPatients::all(Arc::clone(&matrix)),
-            matrix,
+            patients: SharedPatients::all(Arc::new(matrix)),
             standardisation,
             totals: *totals,
             by: Arc::clone(preparing),
             pooled: None,
         })
+    }
+
+    /// The patients, n x d.
+    pub(crate) fn matrix(&self) -> &Array2<f64> {
+        self.patients.matrix()
     }
 
     /// Whether the site was prepared by the same.
@@ -89,7 +90,7 @@ impl Prepared {
 
     /// The mean over the patients of ||W'x||^2; no end of numbers that are not finite.
     pub(super) fn similarity(&self, metric: &Array2<f64>) -> f64 {
-        let metric = metric.slice(s![..self.matrix.ncols(), ..]);
+        let metric = metric.slice(s![..self.matrix().ncols(), ..]);
         let axes = self.patients.axes();
         axes.map_or(f64::INFINITY, |axes| mean_square(axes, &metric))
     }

@@ -3,13 +3,16 @@
 //! Such sums are of squares of whole numbers. All members and the coordinator know about how many patients each hospital has, to ten, and
 //! how many all have together. So few whole numbers fit, and among them are those of each hospital.
 
-use ndarray::{Array1, Array2};
+use ndarray::{Array1, Array2, s};
 use similarity::cohort::moments::ColumnMoments;
 use similarity::cohort::standardise::{Feature, FeatureKind, Standardisation, Treatment};
 use similarity::cohort::{Cohort, Column, Outcome, Values};
 use similarity::learn::unpsl::{
     Labels, PAIRS_STEP, PairCounts, Pairs, Settings, SiteObjective, Threshold, Totals, summarise,
 };
+use similarity::numeric::axes::Axes;
+use similarity::numeric::linear_algebra::gram;
+use similarity::numeric::offsets::Offsets;
 use similarity::numeric::precision::Precision;
 use similarity::numeric::seed::Seed;
 use std::collections::BTreeMap;
@@ -379,6 +382,45 @@ fn no_sum_of_one_question_reads_how_many_patients_of_each_have_a_level() {
     assert_eq!(attacked, [truth]);
     assert!(!left.contains(&truth) && fits.contains(&truth));
     assert!(fits.len() > 500 && fits.len() * 50 > all.len() * 49);
+}
+
+/// A vector and its opposite are axes alike, and another processor finds the other. Along it the offset counts the other way, so that the
+/// mean of the two sums has none: it is one of multiples again.
+#[test]
+fn no_sum_along_opposite_axes_takes_the_offsets_away() {
+    let hospitals: Hospitals = [[48, 15], [37, 12], [62, 30]];
+    let step = 2.0 * Precision::Rounded.error();
+    let width =
+        |patients: &Array2<f64>| (gram(&patients.view())[[0, 0]] / patients.nrows() as f64).sqrt();
+    let mean = |axes: fn(f64, f64) -> Axes| -> f64 {
+        let own = hospitals.map(|own| {
+            let patients = of_level(own, hospitals);
+            // Who have the level fared somewhat better than they were expected to.
+            let gradient = patients.column(0).slice(s![..own[1] as usize]).sum() / 16.0;
+            let said = [1.0, -1.0].map(|sign| {
+                let axes = axes(sign, width(&patients));
+                let offsets = Offsets::of(Seed(own[0]), patients.iter(), "");
+                let along = axes.forward[[0, 0]] * gradient;
+                axes.back[[0, 0]] * offsets.at("", [].iter()).nearest(along, step)
+            });
+            (said[0] + said[1]) / 2.0
+        });
+        own.iter().sum()
+    };
+    let as_found = mean(|sign, width| Axes {
+        forward: Array2::from_elem((1, 1), sign / width),
+        back: Array2::from_elem((1, 1), sign * width),
+    });
+    let now = mean(|sign, width| {
+        let variance = Array1::from_elem(1, width * width);
+        Axes::along(&Array2::from_elem((1, 1), sign), &variance)
+    });
+    let step = |own: [u64; 2]| step * width(&of_level(own, hospitals));
+    let [read, left] = [as_found, now].map(|sum| tables_of(sum, 1e-13, hospitals, step));
+    println!("as found: {read:?}; now: {left:?}");
+    let truth = hospitals.map(|own| own[1]);
+    assert_eq!(read, [truth]);
+    assert!(!left.contains(&truth));
 }
 
 /// Every third patient is of one class.

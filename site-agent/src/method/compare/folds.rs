@@ -234,7 +234,7 @@ impl<'s> Folded<'s> {
             }
             Family::Unpsl => {
                 let metric = self.judging.metrics.get(place).ok_or_else(Stop::early)?;
-                let rows = self.prepared.matrix.ncols().min(metric.nrows());
+                let rows = self.prepared.matrix().ncols().min(metric.nrows());
                 let metric: Array2<f64> = metric.slice(s![..rows, ..]).to_owned();
                 let measure = Measure::Euclidean;
                 match Metric::learned(&self.names, standardisation(), metric, measure) {

@@ -303,11 +303,11 @@ pub(super) fn columns(
     has_constant: bool,
 ) -> Result<Array2<f64>, Stop> {
     let rows: Vec<usize> = design.rows.iter().map(|row| *row as usize).collect();
-    if rows.iter().any(|row| *row >= prepared.matrix.ncols()) {
+    if rows.iter().any(|row| *row >= prepared.matrix().ncols()) {
         let text = "the coordinator asked for rows that the prepared patients do not have";
         return Err(Stop::failed(Code::Protocol, text));
     }
-    let chosen = prepared.matrix.select(Axis(1), &rows);
+    let chosen = prepared.matrix().select(Axis(1), &rows);
     let ones = usize::from(has_constant);
     let mut matrix = Array2::ones((chosen.nrows(), chosen.ncols() + ones));
     matrix.slice_mut(s![.., ones..]).assign(&chosen);
@@ -370,10 +370,10 @@ pub(super) fn steepness(
     let leading = usize::from(constant.is_some()) + point.design.cells.len();
     let (constants, slopes) = point.at.split_at_checked(leading)?;
     let added = constant.and(constants.first()).copied().unwrap_or(0.0);
-    let mut predictors = Array1::from_elem(prepared.matrix.nrows(), added);
+    let mut predictors = Array1::from_elem(prepared.matrix().nrows(), added);
     for (row, slope) in point.design.rows.iter().zip(slopes) {
         let row = *row as usize;
-        let column = (row < prepared.matrix.ncols()).then(|| prepared.matrix.column(row))?;
+        let column = (row < prepared.matrix().ncols()).then(|| prepared.matrix().column(row))?;
         predictors.scaled_add(*slope, &column);
     }
     // A Cox regression says the same whatever is added to all predictors.

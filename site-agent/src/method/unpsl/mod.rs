@@ -179,7 +179,7 @@ impl Learner {
     ) -> Result<Answer, Stop> {
         let (models, neighbours) = (&validating.models, &validating.neighbours);
         let folds = self.folds(site)?;
-        let features = prepared.matrix.ncols();
+        let features = prepared.matrix().ncols();
         let rows = self.settings.objective.matrix_rows(features);
         let each = validating.models_each();
         let fit = validating.folds as usize == folds.count() && models.len() % each == 0;
@@ -188,7 +188,7 @@ impl Learner {
             return Err(Stop::failed(Code::Protocol, text));
         }
         let patients = Classified {
-            patients: prepared.matrix.view(),
+            patients: prepared.matrix().view(),
             classes: site.classes_of()?,
         };
         let wanted: Vec<usize> = neighbours.iter().map(|count| *count as usize).collect();
@@ -249,7 +249,7 @@ impl Learner {
         let local = results::LocalResults {
             folds: folds.as_ref(),
             record: Record::new(&site.job, &site.cohort, Learned::Metric(learned)),
-            matrix: &prepared.matrix,
+            matrix: prepared.matrix(),
             standardisation: &prepared.standardisation,
             outcome: site.cohort.cohort.outcome(),
             specification: &site.job.cohort.outcome,
@@ -314,7 +314,7 @@ impl Learner {
         let Some((pairs, (folds, judged))) = site.cohort.judged().zip(held_out) else {
             return Ok(evaluation::held_out_pairs(&[]));
         };
-        let features = prepared.matrix.ncols();
+        let features = prepared.matrix().ncols();
         let (mut shares, mut members) = (Vec::new(), 0);
         for (fold, model) in (0..).zip(finishing.folds.iter()) {
             let mut held_out = folds.split(fold as usize).held_out;
@@ -327,7 +327,7 @@ impl Learner {
             let part = Part::without(form, fold);
             // None where the training pairs are all alike.
             if let Some(threshold) = self.objective(site, prepared, part)?.threshold(model) {
-                let patients = prepared.matrix.select(Axis(0), &held_out);
+                let patients = prepared.matrix().select(Axis(0), &held_out);
                 let projected = product(&patients.view(), &model.slice(s![..features, ..]));
                 shares.extend(pair_shares(&projected.view(), &own, form, threshold));
                 members += own.members().len();

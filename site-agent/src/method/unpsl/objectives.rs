@@ -71,7 +71,7 @@ impl Learner {
 
     /// How many objectives are kept.
     fn objectives_max(&self, prepared: &Prepared) -> usize {
-        objectives_max(prepared.matrix.dim(), self.settings.objective.pairs)
+        objectives_max(prepared.matrix().dim(), self.settings.objective.pairs)
     }
 
     fn make_objective(
@@ -82,7 +82,7 @@ impl Learner {
     ) -> Result<SiteObjective, Stop> {
         let mut settings = self.settings.objective;
         // A rank to choose from may be larger; what is asked has the rank that it has.
-        settings.rank = settings.rank.min(prepared.matrix.ncols());
+        settings.rank = settings.rank.min(prepared.matrix().ncols());
         settings.form = part.form;
         let labels = labels(site, self.settings.supervision)?;
         // Groups by the run's seed would be others in each run: sums over them, slightly different, would come down to single patients.
@@ -104,7 +104,9 @@ fn objectives_max((patients, columns): (usize, usize), pairs: Pairs) -> usize {
         Pairs::All => columns * size_of::<f64>(),
         Pairs::PerPatient(_) => PATIENT_BYTES,
     };
-    let bytes = patients.saturating_mul(of_patient);
+    // The products of the columns, and the axes there and back.
+    let of_columns = 3 * columns.pow(2) * size_of::<f64>();
+    let bytes = patients.saturating_mul(of_patient) + of_columns;
     (OBJECTIVES_BYTES_MAX / bytes.max(1)).max(1)
 }
 

@@ -3,6 +3,7 @@
 use super::super::field::{Field, short_number};
 use super::super::outcome::retain;
 use crate::config::DecimalMark;
+use std::iter::repeat;
 use time::Date;
 
 /// Numbers that are compared side by side.
@@ -131,7 +132,8 @@ impl Fields {
         let Values::Numbers(numbers) = &self.values else {
             return None;
         };
-        Span::by(numbers, &self.is_null)
+        let (nulls, rest) = self.is_null.as_chunks();
+        Span::by(numbers, nulls.iter().copied(), rest.iter().copied())
     }
 
     /// Keeps the marked rows.
@@ -194,22 +196,18 @@ impl Span {
 
     /// Of these numbers; none where one is infinite or no number.
     pub(in crate::source) fn of(numbers: &[f64], has_null: bool) -> Option<Self> {
-        let (whole, rest) = numbers.as_chunks::<LANES>();
-        let mut lanes = [Self::NONE; LANES];
-        for numbers in whole {
-            let lanes = lanes.iter_mut().zip(numbers);
-            lanes.for_each(|(lane, number)| lane.widen(*number, false));
-        }
-        let mut span = lanes.into_iter().fold(Self::NONE, Self::and);
-        rest.iter().for_each(|number| span.widen(*number, false));
+        let mut span = Self::by(numbers, repeat([false; LANES]), repeat(false))?;
         span.has_null = has_null;
-        span.is_finite().then_some(span)
+        Some(span)
     }
 
-    /// As [`Self::of`], of those that count.
-    fn by(numbers: &[f64], are_null: &[bool]) -> Option<Self> {
+    /// Of those that count, by which are null: of whole chunks, and of the rest.
+    fn by(
+        numbers: &[f64],
+        nulls: impl Iterator<Item = [bool; LANES]>,
+        rest_is_null: impl Iterator<Item = bool>,
+    ) -> Option<Self> {
         let (whole, rest) = numbers.as_chunks::<LANES>();
-        let (nulls, rest_is_null) = are_null.as_chunks::<LANES>();
         let mut lanes = [Self::NONE; LANES];
         for (numbers, are_null) in whole.iter().zip(nulls) {
             for lane in 0..LANES {
@@ -218,9 +216,9 @@ impl Span {
         }
         let mut span = lanes.into_iter().fold(Self::NONE, Self::and);
         for (number, is_null) in rest.iter().zip(rest_is_null) {
-            span.widen(*number, *is_null);
+            span.widen(*number, is_null);
         }
-        span.is_finite().then_some(span)
+        (span.finite == 0.0).then_some(span)
     }
 
     #[inline]
@@ -246,10 +244,6 @@ impl Span {
             has_null: self.has_null || other.has_null,
             finite: self.finite + other.finite,
         }
-    }
-
-    fn is_finite(&self) -> bool {
-        self.finite == 0.0
     }
 }
 

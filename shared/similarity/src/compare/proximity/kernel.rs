@@ -26,7 +26,7 @@ use crate::learn::forest::{Forest, InBag, Tree};
 /// [`crate::uses::nearest`], which need no matrix.
 pub const MATRIX_ENTRIES_MAX: usize = 30_000 * 30_000;
 
-/// Most trees whose shared terminal nodes are counted.
+/// Most trees of a search for the nearest patients, which counts shared terminal nodes in 16 bits.
 pub const TREES_MAX: usize = u16::MAX as usize;
 
 /// A kernel of the module's table.

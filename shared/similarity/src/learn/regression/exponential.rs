@@ -18,7 +18,7 @@ use std::ops::Range;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 
 use crate::learn::regression::sums::{Sums, add_blocks};
-use crate::numeric::linear_algebra::add_product;
+use crate::numeric::linear_algebra::{add_product, add_to_upper, mirror};
 
 /// Beyond this log hazard nothing more is added: what is steeper is no maximum, and stays a number.
 const STEEPEST: f64 = 60.0;
@@ -119,15 +119,11 @@ impl Exposure {
             |first, rows: ArrayView2<'_, f64>| self.of_block(first, &rows, at, (width, with_time));
         let mut total = Sums::zero(width);
         add_blocks(design, &mut total, of_block, Sums::merge);
-        for row in 0..width {
-            for column in 0..row {
-                total.information[(column, row)] = total.information[(row, column)];
-            }
-        }
+        mirror(&mut total.information);
         total
     }
 
-    /// The sums of some patients, without the upper triangle of the information.
+    /// The sums of some patients, without what is below the diagonal of the information.
     fn of_block(
         &self,
         first: usize,
@@ -165,17 +161,19 @@ impl Exposure {
             let factors: Array1<f64> = power(time as i32).collect();
             let slope = rows.t().dot(&left.dot(&factors));
             sums.gradient.slice_mut(s![place.clone()]).assign(&slope);
-            let place = s![place, ..cells];
+            let place = s![..cells, place];
             sums.information
                 .slice_mut(place)
-                .assign(&(&mixed * &factors));
-            for other in 0..=time {
+                .assign(&(&mixed * &factors).t());
+            for other in time..times {
                 let factors: Array1<f64> = power((time + other) as i32).collect();
                 let weighted = rows * &expected.dot(&factors).insert_axis(Axis(1));
                 let [row, column] = [time, other].map(|place| cells + place * columns);
-                let target = s![row..row + columns, column..column + columns];
-                let mut target = sums.information.slice_mut(target);
-                add_product(1.0, &rows.t(), &weighted.view(), 0.0, &mut target);
+                let place = s![row..row + columns, column..column + columns];
+                let mut products = Array2::zeros((columns, columns));
+                add_to_upper(rows, &weighted.view(), &mut products.view_mut());
+                mirror(&mut products);
+                sums.information.slice_mut(place).assign(&products);
             }
         }
         sums

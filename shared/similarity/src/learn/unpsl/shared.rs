@@ -115,6 +115,12 @@ impl SharedPatients {
         stretches(self.nrows(), self.ncols(), STRETCH_BYTES).len() <= 1
     }
 
+    /// The matrix that they are rows of.
+    #[must_use]
+    pub fn matrix(&self) -> &Array2<f64> {
+        &self.matrix
+    }
+
     /// The row of the matrix that a patient is.
     fn row_of(&self, place: usize) -> usize {
         match &self.rows {
