@@ -2,6 +2,7 @@
 //! value: other features, and how each fared. It looks for that value in the sums of the others.
 
 use ndarray::{Array1, Array2, Axis, s};
+use privacy::Steepness;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use similarity::cohort::Outcome;
@@ -11,23 +12,27 @@ use similarity::learn::regression::glm::Family;
 use similarity::learn::regression::rounding::Rounding;
 use similarity::learn::regression::sums::Sums;
 use similarity::numeric::linear_algebra::Cholesky;
-use similarity::numeric::precision::{Fit, Precision};
+use similarity::numeric::precision::{Fit, nearest};
 use similarity::numeric::seed::Seed;
 
 /// Patients of each of the three hospitals that are honest.
 const PATIENTS: usize = 60;
-/// Features that the attacker knows.
-const KNOWN: usize = 4;
-/// The mean squared linear predictor that every hospital allows.
-const STEEP: f64 = 9.0;
+/// Columns that the attacker knows: a constant, and four features.
+const KNOWN: usize = 5;
 /// A value is read where it is known to so much of a standard deviation.
 const READ: f64 = 0.05;
+/// Who takes part in runs.
+const MODELS: [Model; 3] = [
+    Model::Logistic(Share::Half),
+    Model::Logistic(Share::Rare),
+    Model::Cox,
+];
 /// Questions of some 20 runs, and of 100, which is what a study has unless its text says otherwise.
 const QUESTIONS: [usize; 2] = [240, 1_200];
 
 /// What one hospital has.
 struct Hospital {
-    /// n x (known features, and the secret), standardised over all hospitals.
+    /// n x (known columns, and the secret): the constant, then features, standardised over all hospitals.
     features: Array2<f64>,
     class: Array1<f64>,
     time: Array1<f64>,
@@ -53,8 +58,29 @@ enum Tails {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Model {
-    Logistic,
+    Logistic(Share),
     Cox,
+}
+
+/// How many patients are of the second class.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Share {
+    Half,
+    /// About as few as a hospital's policy admits.
+    Rare,
+    /// All are of the first: no such hospital is in a run.
+    None,
+}
+
+impl Share {
+    /// The log odds of patients of means.
+    fn log_odds(self) -> f64 {
+        match self {
+            Self::Half => 0.0,
+            Self::Rare => -1.4,
+            Self::None => f64::NEG_INFINITY,
+        }
+    }
 }
 
 /// By Box and Muller: with the tails that a sum of few draws lacks.
@@ -63,12 +89,12 @@ fn normal(random: &mut ChaCha8Rng) -> f64 {
     (-2.0 * (1.0 - radius).ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
 }
 
-fn hospitals(seed: Seed, secret: Secret, tails: Tails) -> Vec<Hospital> {
+fn hospitals(seed: Seed, (secret, tails): (Secret, Tails), share: Share) -> Vec<Hospital> {
     let random = &mut seed.stream("patients", 0);
     let count = 3 * PATIENTS;
     let mut features = Array2::from_shape_simple_fn((count, KNOWN + 1), || normal(random));
     if tails == Tails::Heavy {
-        let mut known = features.slice_mut(s![.., ..KNOWN]);
+        let mut known = features.slice_mut(s![.., 1..KNOWN]);
         known.mapv_inplace(|value| (1.5 * value).exp());
     }
     if secret == Secret::Level {
@@ -80,12 +106,13 @@ fn hospitals(seed: Seed, secret: Secret, tails: Tails) -> Vec<Hospital> {
         let (mean, deviation) = (column.mean().unwrap(), column.std(0.0));
         column.mapv_inplace(|value| (value - mean) / deviation);
     }
+    features.column_mut(0).fill(1.0);
     let own = |first: usize| {
         let features = features.slice(s![first..first + PATIENTS, ..]).to_owned();
-        let score = features.sum_axis(Axis(1)) * 0.3;
+        let score = features.slice(s![.., 1..]).sum_axis(Axis(1)) * 0.3;
         let mut chance = || 1.0 - random.random::<f64>();
         let class =
-            score.mapv(|score| f64::from(u8::from(chance() < 1.0 / (1.0 + (-score).exp()))));
+            score.mapv(|score| f64::from(u8::from(chance() < logistic(score + share.log_odds()))));
         let until: Array1<f64> = score.mapv(|score| -chance().ln() / score.exp());
         let censored: Array1<f64> = score.mapv(|_| 2.0 * chance());
         let seen = until.iter().zip(&censored);
@@ -99,31 +126,56 @@ fn hospitals(seed: Seed, secret: Secret, tails: Tails) -> Vec<Hospital> {
     (0..count).step_by(PATIENTS).map(own).collect()
 }
 
-/// Questions in all directions of the known features, each as steep as every hospital allows: 1 + features coefficients of a logistic
-/// regression, whose first is the constant.
-fn questions(hospitals: &[Hospital], count: usize, seed: Seed) -> Vec<Array1<f64>> {
+fn logistic(log_odds: f64) -> f64 {
+    1.0 / (1.0 + (-log_odds).exp())
+}
+
+/// Questions in all directions of what is known, each as steep as every hospital allows.
+fn questions(hospitals: &[Hospital], model: Model, count: usize, seed: Seed) -> Vec<Array1<f64>> {
     let random = &mut seed.stream("questions", 0);
     let ask = |_| {
         let mut at = Array1::from_shape_simple_fn(KNOWN + 1, || normal(random));
         at[KNOWN] = 0.0;
-        let squares = hospitals.iter().map(|own| {
-            let predictors = own.features.dot(&at);
-            let centre = predictors.mean().unwrap();
-            predictors
-                .mapv(|one| (one - centre).powi(2))
-                .mean()
-                .unwrap()
-        });
-        at *= (STEEP / squares.fold(0.0, f64::max)).sqrt();
-        at
+        farthest(20.0, |far| is_allowed(hospitals, model, &(&at * far))) * at
     };
     (0..count).map(ask).collect()
+}
+
+/// How far it is fine to go, up to `most`.
+fn farthest(most: f64, is_fine: impl Fn(f64) -> bool) -> f64 {
+    let (mut low, mut high) = (0.0, most);
+    for _ in 0..30 {
+        let middle = (low + high) / 2.0;
+        match is_fine(middle) {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    low
+}
+
+/// Whether no hospital's brake stops a question.
+fn is_allowed(hospitals: &[Hospital], model: Model, at: &Array1<f64>) -> bool {
+    let is_steep = |own: &Hospital| {
+        let predictors = own.features.dot(at);
+        let second = own.class.sum();
+        let (from, centre) = match model {
+            Model::Logistic(_) => {
+                let odds = (second + 0.5) / (PATIENTS as f64 - second + 0.5);
+                (odds.ln(), odds.ln())
+            }
+            Model::Cox => (predictors.mean().unwrap(), 0.0),
+        };
+        let squares = predictors.mapv(|one| (one - from).powi(2)).mean().unwrap();
+        Steepness::Predictor { squares, centre }.is_too_much()
+    };
+    !hospitals.iter().any(is_steep)
 }
 
 impl Hospital {
     fn outcome(&self, model: Model) -> Outcome {
         match model {
-            Model::Logistic => Outcome::Classes {
+            Model::Logistic(_) => Outcome::Classes {
                 codes: self.class.mapv(|class| u32::from(class == 1.0)),
                 levels: vec!["negative".to_owned(), "positive".to_owned()],
             },
@@ -140,7 +192,7 @@ impl Hospital {
 
     fn sums(&self, model: Model, at: &Array1<f64>) -> Sums {
         match model {
-            Model::Logistic => Family::Logistic.sums(&self.features.view(), &self.class, at),
+            Model::Logistic(_) => Family::Logistic.sums(&self.features.view(), &self.class, at),
             Model::Cox => {
                 let follow_up = FollowUp::exact(&self.time, &self.event);
                 follow_up.sums(&self.features.view(), at, Ties::Efron)
@@ -148,30 +200,39 @@ impl Hospital {
         }
     }
 
-    /// How much each patient's secret counts in the gradient: of all that is known, by the attacker's own arithmetic.
-    fn weights(&self, model: Model, at: &Array1<f64>) -> Array1<f64> {
+    /// How much each patient's secret counts in what is said of it, by the attacker's own arithmetic: in the information that it shares with
+    /// each known column, and then in the gradient. (KNOWN + 1) x n.
+    fn weights(&self, model: Model, at: &Array1<f64>) -> Array2<f64> {
+        let known = self.features.slice(s![.., ..KNOWN]);
         let predictors = self.features.dot(at);
+        let mut weights = Array2::zeros((KNOWN + 1, PATIENTS));
         match model {
-            Model::Logistic => &self.class - &predictors.mapv(|one| 1.0 / (1.0 + (-one).exp())),
+            Model::Logistic(_) => {
+                let expected = predictors.mapv(logistic);
+                weights.row_mut(KNOWN).assign(&(&self.class - &expected));
+                let spread = expected.mapv(|share| share * (1.0 - share));
+                weights
+                    .slice_mut(s![..KNOWN, ..])
+                    .assign(&(&known.t() * &spread));
+            }
             Model::Cox => {
                 let hazards = predictors.mapv(f64::exp);
-                let mut weights = self.event.mapv(|event| f64::from(u8::from(event)));
-                for (time, _) in self
-                    .time
-                    .iter()
-                    .zip(&self.event)
-                    .filter(|(_, event)| **event)
-                {
-                    let is_at_risk = |other: &usize| self.time[*other] >= *time;
-                    let at_risk: Vec<usize> = (0..PATIENTS).filter(is_at_risk).collect();
-                    let all: f64 = at_risk.iter().map(|other| hazards[*other]).sum();
-                    for other in at_risk {
-                        weights[other] -= hazards[other] / all;
-                    }
+                for event in (0..PATIENTS).filter(|patient| self.event[*patient]) {
+                    let is_at_risk = |other: usize| self.time[other] >= self.time[event];
+                    let share = Array1::from_shape_fn(PATIENTS, |other| match is_at_risk(other) {
+                        true => hazards[other],
+                        false => 0.0,
+                    });
+                    let share = &share / share.sum();
+                    weights[[KNOWN, event]] += 1.0;
+                    weights.row_mut(KNOWN).scaled_add(-1.0, &share);
+                    let apart = &known - &share.dot(&known);
+                    let mut of_known = weights.slice_mut(s![..KNOWN, ..]);
+                    of_known += &(&apart.t() * &share);
                 }
-                weights
             }
         }
+        weights
     }
 }
 
@@ -184,8 +245,8 @@ enum Answering {
     AsItSuits,
 }
 
-/// The best guess of the secrets of all, where they are standard normal: by ridge regression of the gradients on what each patient
-/// adds to them, each as finely known as the attacker can work out.
+/// The best guess of the secrets of all, where they are standard normal: by ridge regression of all that is said of them on what each
+/// patient adds, each as finely known as the attacker can work out.
 fn guessed(
     hospitals: &[Hospital],
     model: Model,
@@ -197,30 +258,43 @@ fn guessed(
         Rounding::of(&own.features.view(), 0, hidden).unwrap()
     });
     let roundings: Vec<Rounding> = roundings.collect();
-    let mut said = Vec::new();
-    let mut weights = Vec::new();
+    let patients = hospitals.len() * PATIENTS;
+    let mut spread = Array2::<f64>::eye(patients);
+    let mut told = Array1::<f64>::zeros(patients);
     for at in asked {
-        let (mut sum, mut variance, mut own_weights) = (0.0, 0.0, Vec::new());
-        for (own, rounding) in hospitals.iter().zip(&roundings) {
+        let mut variance = Array1::<f64>::zeros(KNOWN + 1);
+        let mut sum = Array1::<f64>::zeros(KNOWN + 1);
+        let mut rows = Array2::zeros((KNOWN + 1, patients));
+        let places = rows.axis_chunks_iter_mut(Axis(1), PATIENTS);
+        for ((own, rounding), mut rows) in hospitals.iter().zip(&roundings).zip(places) {
             let fit = match answering {
                 Answering::Alike => Fit::SUITS,
                 Answering::AsItSuits => own.fit(model, at),
             };
-            let sums = rounding.rounded(own.sums(model, at), at, fit);
-            sum += sums.gradient[KNOWN];
-            let step = 2.0 * Precision::Rounded.error() * fit.steps();
-            variance += step * step / 12.0;
-            own_weights.extend(own.weights(model, at));
+            let exact = own.sums(model, at);
+            let mut sums = rounding.rounded(exact.clone(), at, fit);
+            if answering == Answering::Alike {
+                let step = Rounding::steps(fit)[0];
+                sums.information = exact.information.mapv(|one| nearest(one, step));
+            }
+            sum += &sums.information.row(KNOWN);
+            sum[KNOWN] += sums.gradient[KNOWN] - sums.information[[KNOWN, KNOWN]];
+            let [fine, coarse] = match answering {
+                // Both were as fine.
+                Answering::Alike => [Rounding::steps(fit)[0]; 2],
+                Answering::AsItSuits => Rounding::steps(fit),
+            };
+            variance += coarse * coarse / 12.0;
+            variance[KNOWN] += (fine * fine - coarse * coarse) / 12.0;
+            rows.assign(&own.weights(model, at));
         }
-        let error = variance.sqrt();
-        said.push(sum / error);
-        weights.extend(own_weights.iter().map(|weight| weight / error));
+        let weighted = &rows.t() / &variance;
+        spread += &weighted.dot(&rows);
+        told += &weighted.dot(&sum);
     }
-    let rows = Array2::from_shape_vec((asked.len(), 3 * PATIENTS), weights).unwrap();
-    let spread = rows.dot(&rows.t()) + Array2::<f64>::eye(asked.len());
     let solved = Cholesky::factor(&spread).unwrap();
-    let solved = solved.solve(&Array1::from(said).insert_axis(Axis(1)));
-    rows.t().dot(&solved).column(0).to_owned()
+    let solved = solved.solve(&told.insert_axis(Axis(1)));
+    solved.column(0).to_owned()
 }
 
 /// How many secrets are read.
@@ -259,20 +333,15 @@ fn suited(
     directions: &[Array1<f64>],
 ) -> Vec<Array1<f64>> {
     let at = |direction: &Array1<f64>, far: f64| centre + &(direction * far);
-    let farthest = directions.iter().map(|direction| {
-        let (mut low, mut high) = (0.0, 1.5);
-        for _ in 0..20 {
-            let middle = (low + high) / 2.0;
-            let question = at(direction, middle);
-            let is_fit = |own: &Hospital| own.fit(model, &question) == Fit::SUITS;
-            match hospitals.iter().all(is_fit) {
-                true => low = middle,
-                false => high = middle,
-            }
-        }
-        at(direction, low)
+    let suited = directions.iter().map(|direction| {
+        let is_fine = |far: f64| {
+            let question = at(direction, far);
+            let suits = |own: &Hospital| own.fit(model, &question) == Fit::SUITS;
+            is_allowed(hospitals, model, &question) && hospitals.iter().all(suits)
+        };
+        at(direction, farthest(1.5, is_fine))
     });
-    farthest.collect()
+    suited.collect()
 }
 
 /// Of 180 secrets those that are read.
@@ -284,9 +353,13 @@ struct Read {
     now: usize,
 }
 
-fn attack(seed: Seed, secret: Secret, tails: Tails, model: Model, count: usize) -> Read {
-    let hospitals = hospitals(seed, secret, tails);
-    let steep = questions(&hospitals, count, seed);
+fn attack(seed: Seed, (secret, tails): (Secret, Tails), model: Model, count: usize) -> Read {
+    let share = match model {
+        Model::Logistic(share) => share,
+        Model::Cox => Share::Half,
+    };
+    let hospitals = hospitals(seed, (secret, tails), share);
+    let steep = questions(&hospitals, model, count, seed);
     let read = |asked: &[Array1<f64>], answering| {
         let guesses = guessed(&hospitals, model, asked, answering);
         right(&hospitals, secret, &guesses)
@@ -308,39 +381,76 @@ fn attack(seed: Seed, secret: Secret, tails: Tails, model: Model, count: usize) 
     read
 }
 
-/// As long as all questions were answered alike, 240 of them read up to 59 of 180 values, and 176 of 180 levels.
+#[test]
+fn answers_are_what_the_attacker_works_out() {
+    for model in MODELS {
+        let hospitals = hospitals(Seed(0), (Secret::Value, Tails::Light), Share::Half);
+        for at in questions(&hospitals, model, 5, Seed(0)) {
+            for own in &hospitals {
+                let sums = own.sums(model, &at);
+                let found = own.weights(model, &at).dot(&own.features.column(KNOWN));
+                for known in 0..KNOWN {
+                    assert!((found[known] - sums.information[[known, KNOWN]]).abs() < 1e-9);
+                }
+                assert!((found[KNOWN] - sums.gradient[KNOWN]).abs() < 1e-9);
+            }
+        }
+    }
+}
+
+/// As long as all questions were answered alike, and the information as finely as the gradient, 240 of them read up to 153 of 180 values,
+/// and all levels.
 #[test]
 fn whoever_knows_all_but_one_value_and_chooses_all_questions_reads_few() {
     for seed in 0..2 {
-        for model in [Model::Logistic, Model::Cox] {
-            let read = |secret| attack(Seed(seed), secret, Tails::Light, model, QUESTIONS[0]);
+        let mut before = 0;
+        for model in MODELS {
+            let read = |secret| attack(Seed(seed), (secret, Tails::Light), model, QUESTIONS[0]);
             let values = read(Secret::Value);
-            assert!(values.before >= 20, "the attack is no longer carried out");
-            assert!(values.now <= values.by_guessing + 15);
+            before = before.max(values.before);
+            assert!(values.now <= values.by_guessing + 20);
             let levels = read(Secret::Level);
-            assert!(levels.before >= 165, "the attack is no longer carried out");
-            assert!(levels.now <= levels.by_guessing + 27);
+            assert!(levels.before >= 170, "the attack is no longer carried out");
+            assert!(levels.now <= levels.by_guessing + 36);
         }
+        assert!(before >= 120, "the attack is no longer carried out");
     }
 }
 
 /// Patients who are far from all others count most in a sum.
 #[test]
 fn patients_far_from_all_others_are_not_read_either() {
-    for model in [Model::Logistic, Model::Cox] {
-        let read = |secret| attack(Seed(0), secret, Tails::Heavy, model, QUESTIONS[0]);
+    for model in MODELS {
+        let read = |secret| attack(Seed(0), (secret, Tails::Heavy), model, QUESTIONS[0]);
         let values = read(Secret::Value);
-        assert!(values.now <= values.by_guessing + 15);
+        assert!(values.now <= values.by_guessing + 20);
         let levels = read(Secret::Level);
-        assert!(levels.now <= levels.by_guessing + 27);
+        assert!(levels.now <= levels.by_guessing + 36);
+    }
+}
+
+/// Of patients of one class all questions have the best log-likelihood there is, with a constant that is far enough. They say nothing of
+/// whether one suits them.
+#[test]
+fn patients_of_one_class_are_read_no_better() {
+    let model = Model::Logistic(Share::None);
+    for count in QUESTIONS {
+        let read = |secret| attack(Seed(0), (secret, Tails::Light), model, count);
+        let values = read(Secret::Value);
+        assert!(values.before >= 25, "the attack is no longer carried out");
+        assert!(values.now <= values.by_guessing + 20);
+        let levels = read(Secret::Level);
+        assert!(levels.now <= levels.by_guessing + 46);
     }
 }
 
 /// All runs of a study tell no more of a value than a fifth of them, and somewhat more of a level.
 #[test]
 fn all_runs_of_a_study_tell_few_more() {
-    let read = |secret| attack(Seed(0), secret, Tails::Light, Model::Cox, QUESTIONS[1]);
-    let (values, levels) = (read(Secret::Value), read(Secret::Level));
-    assert!(values.now <= values.by_guessing + 15);
-    assert!(levels.now <= levels.by_guessing + 36);
+    for model in &MODELS[1..] {
+        let read = |secret| attack(Seed(0), (secret, Tails::Light), *model, QUESTIONS[1]);
+        let (values, levels) = (read(Secret::Value), read(Secret::Level));
+        assert!(values.now <= values.by_guessing + 20);
+        assert!(levels.now <= levels.by_guessing + 46);
+    }
 }

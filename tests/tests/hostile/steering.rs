@@ -5,19 +5,13 @@
 use crate::masks::{Court, Sites};
 use kindred_tests::deployment::SITES;
 use kindred_tests::programs::Home;
-use ndarray::{Array1, Array2, Axis};
+use ndarray::{Array1, Array2};
 use privacy::sums::Words;
 use privacy::{Covered, Disclosure};
 use protocol::failure::Code;
 use protocol::message::regression::{Answer as Told, Request as Question, Sums};
 use protocol::message::{Answer, Reply, Request, ToSite};
 use protocol::progress::Ending;
-use similarity::learn::regression::glm::Family;
-use similarity::learn::regression::rounding::Rounding;
-use similarity::numeric::linear_algebra::Cholesky;
-use similarity::numeric::precision::Fit;
-use similarity::numeric::precision::Precision;
-use similarity::numeric::seed::Seed;
 use site_agent::books::{ledger, secrets};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -31,8 +25,6 @@ const WEIGHT: f64 = 1e12;
 /// What the liar does not know of a patient, and the coefficient that it looks at.
 const SECRET: &str = "second_2";
 const HIDDEN: usize = 2;
-/// A value is read where it is known to so much of a standard deviation.
-const READ: f64 = 0.05;
 
 fn job(extra: &str) -> String {
     format!(
@@ -181,7 +173,6 @@ fn minus(sum: &Words, own: &Words) -> Words {
 struct Patient {
     known: f64,
     secret: f64,
-    positive: f64,
     own: bool,
 }
 
@@ -231,15 +222,14 @@ fn patients(home: &Home) -> Vec<Patient> {
         (&values - mean) / values.std(0.0)
     };
     let (known, secret) = (standardised("first_1"), standardised(SECRET));
-    let classes = sites.iter().flat_map(|site| {
-        let classes = column(home, site, "class").into_iter();
-        classes.map(|class| (class == "positive", *site == "west"))
+    let own = sites.iter().flat_map(|site| {
+        let rows = column(home, site, "class");
+        rows.into_iter().map(|_| *site == "west")
     });
-    let rows = known.iter().zip(&secret).zip(classes);
-    rows.map(|((known, secret), (positive, own))| Patient {
+    let rows = known.iter().zip(&secret).zip(own);
+    rows.map(|((known, secret), own)| Patient {
         known: *known,
         secret: *secret,
-        positive: f64::from(u8::from(positive)),
         own,
     })
     .collect()
@@ -373,106 +363,4 @@ fn a_hospital_whose_own_patients_a_question_parts_refuses_it() {
         panic!("{:?}", court.run.ending());
     };
     assert!(failure.text.starts_with("west: "), "{}", failure.text);
-}
-
-/// Borders over all that is known, each as steep as every hospital allows.
-fn gentle(patients: &[Patient], questions: u32) -> Vec<Array1<f64>> {
-    let border = |step: u32| -2.2 + 4.4 * f64::from(step) / f64::from(questions - 1);
-    let spread = |border: f64| {
-        let by_hospital = patients.chunks(60);
-        let mean = |own: &[Patient]| {
-            let squares = own.iter().map(|one| (one.known - border).powi(2));
-            squares.sum::<f64>() / 60.0
-        };
-        by_hospital.map(mean).fold(0.0, f64::max)
-    };
-    let at = |border: f64| {
-        let steep = (9.0 / spread(border)).sqrt();
-        Array1::from(vec![-steep * border, steep, 0.0])
-    };
-    (0..questions).map(|step| at(border(step))).collect()
-}
-
-/// What the hospitals that do not lie add up to, wherever they are asked.
-fn sums(patients: &[Patient], at: &Array1<f64>, precision: Precision) -> Array1<f64> {
-    let hospitals = patients.chunks(60).filter(|own| !own[0].own);
-    let sums = hospitals.map(|own| {
-        let rows: Vec<f64> = own
-            .iter()
-            .flat_map(|one| [1.0, one.known, one.secret])
-            .collect();
-        let design = Array2::from_shape_vec((own.len(), 3), rows).unwrap();
-        let classes = own.iter().map(|one| one.positive).collect();
-        let sums = Family::Logistic.sums(&design.view(), &classes, at);
-        match precision {
-            Precision::Exact => sums.gradient,
-            Precision::Rounded => {
-                let hidden = Some((Seed(own.len() as u64), ""));
-                let rounding = Rounding::of(&design.view(), 0, hidden);
-                rounding.unwrap().rounded(sums, at, Fit::SUITS).gradient
-            }
-        }
-    });
-    sums.reduce(|sum, own| sum + own).unwrap()
-}
-
-/// The best guess of the secrets of all others, where secrets are standard normal and sums are known to `error`: by ridge regression of
-/// what was heard on how much each patient adds to it. The sum over the second class is one more unknown.
-fn guessed(patients: &[Patient], asked: &[Array1<f64>], precision: Precision) -> Vec<f64> {
-    let others: Vec<&Patient> = patients.iter().filter(|one| !one.own).collect();
-    let share = |at: &Array1<f64>, one: &Patient| 1.0 / (1.0 + (-at[0] - at[1] * one.known).exp());
-    let adds = |at: &Array1<f64>| {
-        let own = others.iter().map(|one| -share(at, one));
-        std::iter::once(100.0).chain(own).collect::<Vec<f64>>()
-    };
-    let rows: Vec<f64> = asked.iter().flat_map(adds).collect();
-    let rows = Array2::from_shape_vec((asked.len(), others.len() + 1), rows).unwrap();
-    let told: Array1<f64> = asked
-        .iter()
-        .map(|at| sums(patients, at, precision)[HIDDEN])
-        .collect();
-    // What rounding, or else the arithmetic, leaves unknown.
-    let error = precision.error().max(1e-4);
-    let spread = rows.dot(&rows.t()) + Array2::<f64>::eye(asked.len()) * error.powi(2);
-    let solved = Cholesky::factor(&spread).unwrap();
-    let solved = solved.solve(&told.insert_axis(Axis(1)));
-    rows.t()
-        .dot(&solved)
-        .column(0)
-        .iter()
-        .skip(1)
-        .copied()
-        .collect()
-}
-
-/// Whoever chooses all questions, within the brake, and knows one feature of every patient: more than any hospital can have the others
-/// asked.
-#[test]
-fn gentle_questions_of_ones_own_choice_say_little_of_a_patient() {
-    let home = Home::with_patients(PATIENTS);
-    complete(&home);
-    let patients = patients(&home);
-    let others = || patients.iter().filter(|one| !one.own);
-    let right = |guesses: &[f64]| {
-        let pairs = others().zip(guesses);
-        pairs
-            .filter(|(one, guess)| (one.secret - **guess).abs() < READ)
-            .count()
-    };
-    let blind = right(&vec![0.0; others().count()]);
-    let found = |questions, precision| {
-        let asked = gentle(&patients, questions);
-        right(&guessed(&patients, &asked, precision))
-    };
-    let of = |questions| [Precision::Exact, Precision::Rounded].map(|one| found(questions, one));
-    let (run, many) = (of(12), of(240));
-    println!(
-        "of {}: {blind} by none; exact and rounded {run:?} by 12, {many:?} by 240",
-        others().count()
-    );
-    assert!(
-        run[1] <= blind + 6 && many[1] <= blind + 12,
-        "{run:?}, {many:?}, {blind}"
-    );
-    assert!(many[0] > many[1], "rounding holds nothing back");
 }

@@ -40,8 +40,8 @@ pub(crate) fn explained(job: &Job, settings: &RegressionSettings) -> Explained {
 fn precision(precision: Precision) -> &'static str {
     match precision {
         Precision::Rounded => {
-            "What this site adds to a sum is rounded to 1/32 of what one standardised patient adds, \
-             and to 8 where a question fits its patients worse than none."
+            "What this site adds to a sum is rounded to 1/32 of what one standardised patient adds \
+             (second derivatives: 1/2), and to 8 where a question fits its patients worse than none."
         }
         Precision::Exact => "What this site adds to a sum is not rounded (precision = \"exact\").",
     }

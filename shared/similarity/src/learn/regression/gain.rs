@@ -60,7 +60,8 @@ impl Gain {
         }
     }
 
-    /// Whether these linear predictors suit the patients; those of numbers always do.
+    /// Whether these linear predictors suit the patients; those of numbers always do. Patients of one class, or without an event, say
+    /// nothing of it, and so they never do.
     ///
     /// # Panics
     /// Where there are not as many predictors as patients.
@@ -71,9 +72,17 @@ impl Gain {
             return Fit::SUITS;
         };
         let loss = LOSS.max(LOSS_A_PATIENT * predictors.len() as f64);
-        match gain >= -loss {
+        match self.has_both() && gain >= -loss {
             true => Fit::SUITS,
             false => Fit::UNFIT,
+        }
+    }
+
+    /// Whether some patients have what others have not: without it there is no likelihood to lose.
+    fn has_both(&self) -> bool {
+        match self {
+            Self::Numbers => true,
+            Self::Classes { without, .. } | Self::Survival { without, .. } => *without < 0.0,
         }
     }
 
@@ -190,6 +199,10 @@ mod tests {
         assert!(gain(&predictors, &against, 1.0).unwrap() < -5.0);
         let one_class = classes(array![1, 1, 1, 1]);
         assert_eq!(gain(&predictors, &one_class, 1.0), Some(0.0));
+        assert!(!suits(&predictors, &one_class));
+        let event = Array1::from_elem(4, false);
+        let time = array![1.0, 2.0, 3.0, 4.0];
+        assert!(!suits(&predictors, &Outcome::Survival { time, event }));
         let numbers = Outcome::Numeric(predictors.clone());
         assert_eq!(gain(&predictors, &numbers, 1.0), None);
         // Nothing overflows, and what is no number is none.

@@ -14,6 +14,10 @@ use crate::numeric::offsets::Offsets;
 use crate::numeric::precision::{Fit, STEP};
 use crate::numeric::seed::Seed;
 
+/// The step of the information, in those of the gradient. It says how far to go, and how sure the coefficients are: neither needs more. Its
+/// entries of two columns are further sums of each, and as finely known they would read patients better than the gradient.
+const COARSER: f64 = 16.0;
+
 /// The axes of a site's patients.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rounding {
@@ -52,7 +56,7 @@ impl Rounding {
     /// Where the sums are of other columns.
     #[must_use]
     pub fn rounded(&self, sums: Sums, at: &Array1<f64>, fit: Fit) -> Sums {
-        let step = STEP * fit.steps();
+        let [step, coarse] = Self::steps(fit);
         let copies = (sums.gradient.len() - self.leading) / self.axes.back.nrows().max(1);
         let (forward, back) = (
             self.blocks(&self.axes.forward, copies),
@@ -64,7 +68,7 @@ impl Rounding {
         let gradient = forward.dot(&sums.gradient);
         let gradient = gradient.mapv_into(|number| shifted.nearest(number, step));
         let information = forward.dot(&sums.information).dot(&forward.t());
-        let information = shifted.symmetric(information, step);
+        let information = shifted.symmetric(information, coarse);
         let information = back.dot(&information).dot(&back.t());
         Sums {
             log_likelihood,
@@ -73,6 +77,13 @@ impl Rounding {
             information: (&information + &information.t()) / 2.0,
             ..sums
         }
+    }
+
+    /// The steps of the log-likelihood and the gradient, and of the information.
+    #[must_use]
+    pub fn steps(fit: Fit) -> [f64; 2] {
+        let fine = STEP * fit.steps();
+        [fine, fine.max(STEP * COARSER)]
     }
 
     /// Ones for the leading parameters, then a matrix as often as its columns come.

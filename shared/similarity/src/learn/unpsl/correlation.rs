@@ -168,8 +168,10 @@ impl Correlation {
         let covariance = |k: usize, l: usize| {
             moments.products[[k, l]] / count - moments.sums[k] / count * (moments.sums[l] / count)
         };
+        // The sum of so many equal numbers may be off by as many last digits, on some processors.
+        let smallest = CONSTANT_NORM_RATIO.powi(2).max(count * f64::EPSILON);
         let scale = |k: usize| {
-            let smallest = CONSTANT_NORM_RATIO.powi(2) * moments.products[[k, k]] / count;
+            let smallest = smallest * moments.products[[k, k]] / count;
             match covariance(k, k) {
                 variance if variance > smallest => 1.0 / variance.sqrt(),
                 _ => 0.0,
