@@ -1,6 +1,8 @@
 //! A hospital that chooses all questions of a regression, as steep as every hospital allows, and knows all of every patient but one
 //! value: other features, and how each fared. It looks for that value in the sums of the others.
 
+mod weighed;
+
 use ndarray::{Array1, Array2, Axis, s};
 use privacy::Steepness;
 use rand::RngExt;
@@ -321,7 +323,6 @@ fn optimum(hospitals: &[Hospital], model: Model) -> Array1<f64> {
         let step = Cholesky::factor(&information).unwrap();
         at += &step.solve(&sum.gradient.insert_axis(Axis(1))).column(0);
     }
-    at[KNOWN] = 0.0;
     at
 }
 
@@ -364,7 +365,9 @@ fn attack(seed: Seed, (secret, tails): (Secret, Tails), model: Model, count: usi
         let guesses = guessed(&hospitals, model, asked, answering);
         right(&hospitals, secret, &guesses)
     };
-    let centres = [Array1::zeros(KNOWN + 1), optimum(&hospitals, model)];
+    let mut fitted = optimum(&hospitals, model);
+    fitted[KNOWN] = 0.0;
+    let centres = [Array1::zeros(KNOWN + 1), fitted];
     let suited = centres.map(|centre| suited(&hospitals, model, &centre, &steep));
     let both = [&steep[..], &suited[1]].concat();
     let all = suited.iter().chain([&steep, &both]);

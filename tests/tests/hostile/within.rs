@@ -395,8 +395,8 @@ fn no_sum_along_opposite_axes_takes_the_offsets_away() {
     let mean = |axes: fn(f64, f64) -> Axes| -> f64 {
         let own = hospitals.map(|own| {
             let patients = of_level(own, hospitals);
-            // Who have the level fared somewhat better than they were expected to.
-            let gradient = patients.column(0).slice(s![..own[1] as usize]).sum() / 16.0;
+            // Where all who have the level, and they alone, are of the class.
+            let gradient = patients.column(0).slice(s![..own[1] as usize]).sum() / 2.0;
             let said = [1.0, -1.0].map(|sign| {
                 let axes = axes(sign, width(&patients));
                 let offsets = Offsets::of(Seed(own[0]), patients.iter(), "");
