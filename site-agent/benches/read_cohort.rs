@@ -41,12 +41,11 @@ fn main() {
         );
         let site = SiteConfig::parse(&site, &folder).expect("a whole configuration");
         let start = Instant::now();
-        let mut reports = 0;
-        let read = read_cohort(&site.source, &job, &mut |_| reports += 1).expect("it fits");
+        let read = read_cohort(&site.source, &job).expect("it fits");
         let seconds = start.elapsed().as_secs_f64();
         let patients = read.cohort.patients();
         println!(
-            "{kind}: {patients} patients, {seconds:.2} s, {:.0} rows/s, {reports} reports, at most {} MiB",
+            "{kind}: {patients} patients, {seconds:.2} s, {:.0} rows/s, at most {} MiB",
             patients as f64 / seconds,
             memory_max_mebibytes()
         );

@@ -73,7 +73,7 @@ fn a_column_that_does_not_fit_is_told_below_the_table_as_a_run_would_tell_it() {
     let source = config(folder.path(), SOURCE, DICTIONARY);
     let check = check(&source, &job(JOB), 2);
     assert!(!check.fits());
-    let run = read_for_release(&source, &job(JOB), 2, &mut |_| {}).unwrap_err();
+    let run = read_for_release(&source, &job(JOB), 2).unwrap_err();
     assert_eq!(check.problems(), &run);
     let text = check.to_string();
     assert!(text.contains("age     numeric"), "{text}");

@@ -76,7 +76,7 @@ fn site(job: &Job, name: &str, table: &Path, folder: &Path) -> (Computation, Coh
         table.display()
     );
     let config = SiteConfig::parse(&text, folder).unwrap();
-    let cohort = read_cohort(&config.source, job, &mut |_| ()).unwrap();
+    let cohort = read_cohort(&config.source, job).unwrap();
     let own = cohort.cohort.clone();
     let folder = folder.join(name);
     let secret = Box::new(|_: &[u8]| KEY);

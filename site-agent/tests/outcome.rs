@@ -36,7 +36,6 @@ fn read(
         &config(folder.path(), source, columns),
         job,
         CELL_MIN,
-        &mut |_| {},
     )
 }
 
@@ -255,7 +254,7 @@ fn a_check_of_the_data_still_tells_that_there_is_one_class_only() {
         "{checked}"
     );
     // A policy is asked first: the cohort is there, and says afterwards that it cannot be learned from.
-    let read = read_for_release(&config, &job, CELL_MIN, &mut |_| {}).unwrap();
+    let read = read_for_release(&config, &job, CELL_MIN).unwrap();
     assert_eq!(read.cohort.patients(), 2);
     let problems = read.learnable().unwrap_err().to_string();
     assert!(

@@ -7,7 +7,7 @@ mod cluster;
 mod sources;
 
 use cluster::Cluster;
-use site_agent::source::{ReadProgress, read_cohort};
+use site_agent::source::read_cohort;
 use sources::{JOB, bits, categorical, config, job, numbers, read};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -191,17 +191,19 @@ fn a_database_that_dies_half_way_leaves_nothing_half_read() {
     let query = "query = \"SELECT 40 AS age, 200 AS chol, 'F' AS sex, DATE '1960-01-01' AS born, \
                  'low' AS grade, 1 AS smoker, n % 2 AS num FROM generate_series(1, 3000000) AS n\"";
     let config = config(Path::new("/"), &source(&server, query), "");
-    let mut killed = false;
-    let mut kill = |_: ReadProgress| {
-        if !std::mem::replace(&mut killed, true) {
+    let job = job(JOB);
+    let died = std::thread::scope(|scope| {
+        let reading = scope.spawn(|| read_cohort(&config, &job));
+        while !reading.is_finished() {
             cluster.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
                  WHERE application_name = 'kindred-site-agent' AND query LIKE '%3000000%'
-                 AND pid <> pg_backend_pid()",
+                 AND now() - query_start > interval '100 ms' AND pid <> pg_backend_pid()",
             );
         }
-    };
-    let died = read_cohort(&config, &job(JOB), &mut kill).expect_err("the backend was killed");
+        reading.join().unwrap()
+    });
+    let died = died.expect_err("the backend was killed");
     let text = died.to_string();
     assert!(
         text.contains("a database that went away before the last row"),

@@ -67,7 +67,7 @@ fn frozen(source: &SourceConfig, jobs: &[&Job]) -> FrozenTable {
         gridded: HashSet::new(),
         cell_min: 1,
     };
-    freezing.read(&mut |_| ()).unwrap().table
+    freezing.read().unwrap().table
 }
 
 fn canonical(table: &FrozenTable) -> Vec<u8> {
@@ -90,7 +90,7 @@ fn stored(folder: &Path, table: &FrozenTable) -> Snapshot {
 
 fn same_cohorts(source: &SourceConfig, table: &Snapshot, jobs: &[&Job]) {
     for job in jobs {
-        let whole = read_for_release(source, job, 1, &mut |_| ()).unwrap();
+        let whole = read_for_release(source, job, 1).unwrap();
         let own = table.cohort(source, job, 1, &[]).unwrap();
         assert_eq!(format!("{:?}", own.cohort), format!("{:?}", whole.cohort));
         assert_eq!(own.cohort.patients(), whole.cohort.patients());
@@ -360,7 +360,7 @@ fn data_that_does_not_fit_one_outcome_is_refused_with_its_rows() {
         gridded: HashSet::new(),
         cell_min: 1,
     };
-    let problems = freezing.read(&mut |_| ()).unwrap_err().to_string();
+    let problems = freezing.read().unwrap_err().to_string();
     assert!(
         problems.contains("days") && problems.contains("line 12"),
         "{problems}"
@@ -408,7 +408,7 @@ fn a_number_that_does_not_fit_is_refused_with_its_column() {
             cell_min: 1,
         };
         let read = freezing
-            .read(&mut |_| ())
+            .read()
             .map_err(|error| error.to_string());
         match (found, read) {
             (None, Ok(_)) => {}
@@ -454,7 +454,7 @@ fn a_level_that_enough_patients_of_all_outcomes_hold_is_refused_though_few_of_ea
             gridded: HashSet::new(),
             cell_min: 10,
         };
-        let read = freezing.read(&mut |_| ());
+        let read = freezing.read();
         assert_eq!(read.is_ok(), fits, "{read:?}");
         if let Err(problems) = read {
             assert!(problems.to_string().contains("grade"), "{problems}");

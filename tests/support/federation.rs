@@ -175,7 +175,7 @@ pub struct Alone {
 pub fn alone(job: &str, data: &Path, folder: &Path) -> Alone {
     let job = Job::parse_for_one(job).unwrap_or_else(|errors| panic!("{errors}"));
     let source = SourceConfig::of_file(data, Some("patient".to_owned()));
-    let cohort = read_cohort(&source, &job, &mut |_| ());
+    let cohort = read_cohort(&source, &job);
     let cohort = cohort.unwrap_or_else(|problems| panic!("{problems}"));
     played_alone(job, cohort, folder)
 }

@@ -151,7 +151,7 @@ pub fn parquet(folder: &Path, input: &[u8]) -> bool {
     let read = tables.map(|(outcome, features)| {
         let text = PARQUET_JOB.replace("column = 'outcome'", &format!("column = '{outcome}'"));
         let job = Job::parse(&format!("{text}{features}")).expect("a whole job");
-        read_cohort(&site.source, &job, &mut |_| {}).is_ok()
+        read_cohort(&site.source, &job).is_ok()
     });
     read.contains(&true)
 }

@@ -48,18 +48,18 @@ impl Left {
             (Some(config), _) if folder.starts_with(runs(config)) => {
                 let cell_min = config.policy.rules().cell_min;
                 let source = config.source.clone();
-                let read = source::read_for_release(&source, &job, cell_min, &mut |_| ());
+                let read = source::read_for_release(&source, &job, cell_min);
                 (source, read)
             }
             (Some(config), _) => {
                 let source = config.source.clone();
-                let read = source::read_cohort(&source, &job, &mut |_| ());
+                let read = source::read_cohort(&source, &job);
                 (source, read)
             }
             (None, data) => {
                 let file = data.clone().unwrap_or_default();
                 let source = SourceConfig::of_file(&file, asked.cohort.id.clone());
-                let read = source::read_cohort(&source, &job, &mut |_| ());
+                let read = source::read_cohort(&source, &job);
                 (source, read)
             }
         };

@@ -177,14 +177,14 @@ impl Learning<'_> {
             algorithm,
             watching,
         } = self;
-        let cohort = source::read_cohort(source, &job, &mut |_| ()).map_err(LocalError::Data)?;
+        let cohort = source::read_cohort(source, &job).map_err(LocalError::Data)?;
         let cohort = match (method::wants(&job), &job.study) {
             (Wants::Judged, _) => {
                 let judged = Judged::of_site(source).map_err(LocalError::Data)?;
                 cohort.with_judged(&judged).map_err(LocalError::Data)?
             }
             (Wants::Enrolled, Some(study)) => {
-                let enrolled = source::read_enrolled(source, study, &mut |_| ());
+                let enrolled = source::read_enrolled(source, study);
                 cohort.with_enrolled(enrolled.map_err(LocalError::Data)?)
             }
             (Wants::Cohort | Wants::Enrolled, _) => cohort,

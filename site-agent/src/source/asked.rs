@@ -7,23 +7,31 @@ use super::problem::Fault;
 use crate::config::DecimalMark;
 
 /// The codes of one column, with the rows that hold them.
+#[derive(Clone)]
 pub(super) struct AskedCodes {
     codes: Vec<AskedCode>,
     decimal: DecimalMark,
+    cell_min: u64,
 }
 
+#[derive(Clone)]
 struct AskedCode {
     token: Missing,
     number: Option<f64>,
-    rows: Vec<Holder>,
+    /// Rows that hold it.
+    rows: u64,
+    /// All of them, as long as they are few.
+    few: Vec<u64>,
+    /// Places of the patients who hold it.
+    patients: Vec<usize>,
     /// What the rows are otherwise, where they are no value.
     fault: Option<Fault>,
 }
 
-/// A row that holds a code.
+/// A row that holds a code or a level.
 #[derive(Clone, Copy)]
 pub(super) struct Holder {
-    /// The patient's place in the cohort; none where the row is no patient for what else it holds.
+    /// The patient's place in the cohort; none where nobody wants it, or the row is no patient for what else it holds.
     pub(super) patient: Option<usize>,
     /// The row of the source.
     pub(super) row: u64,
@@ -42,7 +50,11 @@ pub(super) struct Settled {
 
 impl AskedCodes {
     /// Codes that are the same number are one code.
-    pub(super) fn new<'t>(codes: impl Iterator<Item = &'t String>, decimal: DecimalMark) -> Self {
+    pub(super) fn new<'t>(
+        codes: impl Iterator<Item = &'t String>,
+        decimal: DecimalMark,
+        cell_min: u64,
+    ) -> Self {
         let mut known: Vec<AskedCode> = Vec::new();
         for code in codes {
             let text = code.trim().as_bytes();
@@ -55,13 +67,16 @@ impl AskedCodes {
             known.push(AskedCode {
                 token: Missing::new(std::iter::once(code), decimal),
                 number,
-                rows: Vec::new(),
+                rows: 0,
+                few: Vec::new(),
+                patients: Vec::new(),
                 fault: None,
             });
         }
         Self {
             codes: known,
             decimal,
+            cell_min,
         }
     }
 
@@ -72,6 +87,12 @@ impl AskedCodes {
             .position(|code| code.token.is_field(field, self.decimal))
     }
 
+    /// Whether `field` holds a code that enough patients hold.
+    pub(super) fn means_missing(&self, field: &Field<'_>) -> bool {
+        let code = self.find(field);
+        code.is_some_and(|code| self.codes[code].rows >= self.cell_min)
+    }
+
     /// Whether a code is a number from `least` to `most`.
     pub(super) fn has_within(&self, least: f64, most: f64) -> bool {
         let mut codes = self.codes.iter();
@@ -80,24 +101,28 @@ impl AskedCodes {
 
     /// Notes a row that holds a code, and what is wrong with it otherwise.
     pub(super) fn note(&mut self, code: usize, holder: Holder, fault: Option<Fault>) {
-        self.codes[code].rows.push(holder);
-        self.codes[code].fault = fault;
+        let code = &mut self.codes[code];
+        code.rows += 1;
+        code.fault = fault;
+        code.patients.extend(holder.patient);
+        match code.rows < self.cell_min {
+            true => code.few.push(holder.row),
+            false => code.few = Vec::new(),
+        }
     }
 
     /// Judges every code by the patients who hold it.
-    pub(super) fn settle(self, cell_min: u64) -> Settled {
+    pub(super) fn settle(&mut self) -> Settled {
         let mut settled = Settled::default();
-        for code in self.codes {
-            if code.rows.len() as u64 >= cell_min {
-                settled
-                    .missing
-                    .extend(code.rows.iter().filter_map(|one| one.patient));
-                continue;
+        for code in &mut self.codes {
+            let patients = std::mem::take(&mut code.patients);
+            if code.rows >= self.cell_min {
+                settled.missing.extend(patients);
             }
-            for holder in code.rows {
+            for row in std::mem::take(&mut code.few) {
                 match code.fault {
-                    Some(fault) => settled.faults.push((fault, holder.row)),
-                    None => settled.ignored.push(holder.row),
+                    Some(fault) => settled.faults.push((fault, row)),
+                    None => settled.ignored.push(row),
                 }
             }
         }

@@ -41,19 +41,18 @@ pub fn check(source: &SourceConfig, job: &Job, cell_min: u64) -> DataCheck {
             names.extend(survey.source_columns().map(str::to_owned));
             names
         });
-        let table = freezing.record(wanted, HashSet::new(), &mut |_| ()).ok()?;
+        let table = freezing.record(wanted, HashSet::new()).ok()?;
         Some((freezing, table))
     });
-    let mut unheard = |_| ();
     let reading = match &recorded {
         Some((_, table)) => {
             let cohort = (&*job.cohort, &gridded(job));
-            let intake = Intake::new(source, cohort, terms, super::called(source), &mut unheard);
+            let intake = Intake::new(source, cohort, terms, super::called(source));
             let mut intake = intake.with_survey(Some(survey));
             table.feed(from_mut(&mut intake), None);
             intake.finish()
         }
-        None => super::read(source, job, terms, Some(survey), &mut unheard),
+        None => super::read(source, job, terms, Some(survey)),
     };
     // Of a source that gave no row, a table would only say that all is missing.
     let read = reading.summaries.iter().filter(|_| reading.rows > 0);

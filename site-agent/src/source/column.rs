@@ -7,7 +7,7 @@ use super::asked::{AskedCodes, Holder};
 use super::field::Field;
 use super::found::FoundValues;
 use super::frozen::fields::Span;
-use super::intake::Numbers;
+use super::intake::{Numbers, Pass};
 use super::misfit::Cause;
 use super::missing::Missing;
 use super::problem::{CohortProblem, Fault, Faults};
@@ -20,6 +20,7 @@ use protocol::limits::AGE_MAX;
 use similarity::cohort::{Column, MISSING_LEVEL, Values};
 
 /// One feature while it is being read.
+#[derive(Clone)]
 pub(super) struct ColumnReader {
     feature: Feature,
     /// The source's name of the column.
@@ -36,8 +37,10 @@ pub(super) struct ColumnReader {
     /// What differs from the job's word, and changes nothing.
     remarks: Faults,
     values: Unfinished,
+    pass: Pass,
 }
 
+#[derive(Clone)]
 enum Unfinished {
     Numbers(Vec<f64>),
     Codes(Vec<u32>),
@@ -81,7 +84,7 @@ impl ColumnReader {
         let (own, asked, cell_min, complete) = match terms {
             Terms::Job => (
                 Missing::new(declared.chain(&feature.missing), decimal),
-                AskedCodes::new(std::iter::empty(), decimal),
+                AskedCodes::new(std::iter::empty(), decimal, 1),
                 1,
                 feature.impute == Impute::Refuse,
             ),
@@ -91,7 +94,7 @@ impl ColumnReader {
                 let more = more.filter(|code| {
                     !own.is_field(&Field::Text(code.as_bytes()), DecimalMark::Point)
                 });
-                let asked = AskedCodes::new(more, decimal);
+                let asked = AskedCodes::new(more, decimal, cell_min);
                 (own, asked, cell_min, mapping.complete)
             }
         };
@@ -107,13 +110,14 @@ impl ColumnReader {
             complete,
             cell_min,
             asked,
-            found: (undeclared && terms != Terms::Job).then(FoundValues::default),
+            found: (undeclared && terms != Terms::Job).then(|| FoundValues::new(cell_min)),
             faults: Faults::default(),
             remarks: Faults::default(),
             values: match feature.kind {
                 FeatureKind::Categorical { .. } => Unfinished::Codes(Vec::new()),
                 _ => Unfinished::Numbers(Vec::new()),
             },
+            pass: Pass::Only,
         })
     }
 
@@ -132,6 +136,12 @@ impl ColumnReader {
         if let Some(value) = self.plain(field) {
             return self.values.push(Some(value));
         }
+        let patient = match self.pass {
+            Pass::Only => Some(self.values.len()),
+            Pass::First => None,
+            Pass::Second => return self.values.push(self.settled(&field)),
+        };
+        let holder = Holder { patient, row };
         let read = if self.missing.is_text(&field) {
             Ok(Read::missing())
         } else {
@@ -173,28 +183,28 @@ impl ColumnReader {
                 None
             }
         };
-        if let Some(found) = &mut self.found {
-            match value {
-                Some(_) => found.listed(&field, row),
-                None => found.missing(),
-            }
+        if let (Some(found), Some(_)) = (&mut self.found, value) {
+            found.listed(&field, holder);
         }
         if let Some(code) = code {
-            let patient = self.values.len();
             // An unlisted level that few patients hold is missing anyway.
             let fault = (value.is_none() && self.found.is_none())
                 .then(|| self.kind.fault(&field))
                 .flatten();
-            self.asked.note(
-                code,
-                Holder {
-                    patient: Some(patient),
-                    row,
-                },
-                fault,
-            );
+            self.asked.note(code, holder, fault);
         }
         self.values.push(value);
+    }
+
+    /// The value of a field, by what was decided when all patients were read before.
+    fn settled(&self, field: &Field<'_>) -> Option<f64> {
+        let found = self.found.as_ref();
+        let is_missing = self.missing.is_text(field) || self.asked.means_missing(field);
+        if is_missing || found.is_some_and(|found| found.is_rare(field)) {
+            return None;
+        }
+        let read = self.kind.read(*field, &self.missing);
+        read.ok().and_then(|read| read.value)
     }
 
     /// The value of a number of which there is nothing to note, and that is read in next to no time.
@@ -213,7 +223,7 @@ impl ColumnReader {
     }
 
     /// Takes the numbers of as many patients; false, and none of them, where there is anything to note of one.
-    pub(super) fn take(&mut self, numbers: &Numbers<'_>) -> bool {
+    pub(super) fn take_all(&mut self, numbers: &Numbers<'_>) -> bool {
         let span = Span::of(numbers.values, numbers.places.is_some());
         let takes_all = span.is_some_and(|span| self.takes_all(span));
         let (Kind::Number(kind), Unfinished::Numbers(values)) = (&self.kind, &mut self.values)
@@ -256,8 +266,7 @@ impl ColumnReader {
 
     /// Decides what can only be decided once all patients are read.
     pub(super) fn settle(&mut self) {
-        let empty = AskedCodes::new(std::iter::empty(), DecimalMark::Point);
-        let settled = std::mem::replace(&mut self.asked, empty).settle(self.cell_min);
+        let settled = self.asked.settle();
         for patient in settled.missing {
             self.values.forget(patient);
         }
@@ -267,20 +276,15 @@ impl ColumnReader {
         for row in settled.ignored {
             self.remarks.add(Fault::RareCode, row);
         }
-        let Some(found) = self.found.take() else {
+        let Some(found) = &mut self.found else {
             return;
         };
-        let rows = found.unlisted_rows(self.cell_min);
-        for (shape, row) in rows.frequent {
-            self.faults.add(Fault::UnlistedLevel(shape), row);
-        }
-        let mut rare = rows.rare;
-        for (patient, row) in found.rare(self.cell_min) {
+        let settled = found.settle();
+        self.faults.extend(settled.unlisted);
+        for patient in settled.rare_patients {
             self.values.forget(patient);
-            rare.push(row);
         }
-        rare.sort_unstable();
-        for row in rare {
+        for row in settled.rare_rows {
             self.remarks.add(Fault::RareLevel, row);
         }
     }
@@ -311,25 +315,32 @@ impl ColumnReader {
         faults.rows(word).map(problem).collect()
     }
 
-    /// The column, complete.
-    pub(super) fn finish(self) -> Column {
-        let values = match (self.values, self.feature.kind) {
+    /// Has the next patients read in a pass.
+    pub(super) fn begin(&mut self, pass: Pass) {
+        self.pass = pass;
+    }
+
+    /// The column of the patients who were read since it was taken before.
+    pub(super) fn take(&mut self) -> Column {
+        let values = match (&mut self.values, &self.feature.kind) {
             (Unfinished::Codes(codes), FeatureKind::Categorical { levels }) => {
                 Values::Categorical {
-                    codes: Array1::from_vec(codes),
-                    levels,
+                    codes: Array1::from_vec(std::mem::take(codes)),
+                    levels: levels.clone(),
                 }
             }
             (Unfinished::Codes(codes), _) => {
-                Values::Numeric(codes.into_iter().map(f64::from).collect())
+                let codes = std::mem::take(codes).into_iter();
+                Values::Numeric(codes.map(f64::from).collect())
             }
-            (Unfinished::Numbers(mut numbers), _) => {
+            (Unfinished::Numbers(numbers), _) => {
+                let mut numbers = std::mem::take(numbers);
                 numbers.shrink_to_fit();
                 Values::Numeric(Array1::from_vec(numbers))
             }
         };
         Column {
-            name: self.feature.name,
+            name: self.feature.name.clone(),
             values,
         }
     }

@@ -32,7 +32,7 @@ const BYTES_AT_ONCE: usize = 1 << 18;
 const COLUMNS_MAX: usize = 1 << 20;
 
 /// Reads all of `source` into `intake`.
-pub(super) fn read(source: &CsvSource, intake: &mut Intake<'_>) {
+pub(super) fn read(source: &CsvSource, intake: &mut Intake) {
     if let Err(problem) = read_file(source, intake) {
         let problem = problem.into_problem(intake.source());
         intake.problem(problem);
@@ -53,13 +53,12 @@ enum Stop {
     },
 }
 
-fn read_file(source: &CsvSource, intake: &mut Intake<'_>) -> Result<(), Stop> {
+fn read_file(source: &CsvSource, intake: &mut Intake) -> Result<(), Stop> {
     let file = File::open(&source.path).map_err(Stop::Io)?;
     let length = file.metadata().map_err(Stop::Io)?.len();
-    let read = Arc::new(AtomicU64::new(0));
     let counted = Counted {
         inner: file,
-        count: Arc::clone(&read),
+        count: Arc::default(),
         limit: Limit::Content(CONTENT_LENGTH_MAX),
     };
     let compressed = source.path.extension().is_some_and(|end| end == "gz");
@@ -67,7 +66,7 @@ fn read_file(source: &CsvSource, intake: &mut Intake<'_>) -> Result<(), Stop> {
         let packed = io::BufReader::with_capacity(BUFFER_LENGTH, counted);
         Box::new(Counted {
             inner: MultiGzDecoder::new(packed),
-            count: Arc::new(AtomicU64::new(0)),
+            count: Arc::default(),
             limit: Limit::Content(expanded_length_max(length)),
         })
     } else {
@@ -100,9 +99,6 @@ fn read_file(source: &CsvSource, intake: &mut Intake<'_>) -> Result<(), Stop> {
         } else {
             rayon::join(|| records.fill(&mut next), || block.feed(intake, &layout));
         }
-        #[allow(clippy::cast_precision_loss)] // for a progress bar
-        let part = |length: u64| read.load(Ordering::Relaxed) as f64 / length as f64;
-        intake.report(|| (length > 0).then(|| part(length)));
         match block.end.take() {
             Some(end) => return end,
             None if intake.is_over() => return Ok(()),
@@ -178,7 +174,7 @@ impl Block {
         long.for_each(|record| *record = ByteRecord::new());
     }
 
-    fn feed(&self, intake: &mut Intake<'_>, layout: &Layout) {
+    fn feed(&self, intake: &mut Intake, layout: &Layout) {
         let field = |position: usize, row: usize| Field::Text(&self.records[row][position]);
         intake.batch(&self.lines, layout, &Single(field));
         for (line, fields) in &self.ragged {

@@ -1,10 +1,11 @@
 //! All patients of a study with all its outcomes, as its card describes them.
 
 use super::frozen::{Recorder, Rows};
-use super::intake::Intake;
+use super::intake::{Intake, Pass, Taken};
 use super::terms::Terms;
-use super::{CohortProblems, ReadProgress, SiteCohort, Snapshot, called, read_source};
+use super::{CohortProblem, CohortProblems, SiteCohort, Snapshot, called, read_source};
 use crate::config::SourceConfig;
+use crate::method::{self, Wants};
 use crate::studies::Lots;
 use protocol::cohort::{CohortSpecification, Feature};
 use protocol::job::Job;
@@ -12,26 +13,114 @@ use protocol::study::{Study, StudyOutcome};
 use similarity::cohort::{Column, Outcome};
 use std::collections::HashSet;
 use std::fmt;
+use std::ops::ControlFlow;
 use std::slice::from_mut;
+use std::sync::Arc;
 
-/// The patients of a study.
+/// The patients of a study, which are read block by block: few of them are in memory at once.
 #[derive(Clone)]
 pub struct Enrolled {
-    /// The features of each patient who has an outcome, each in its own unit.
-    pub columns: Vec<Column>,
-    /// The outcomes of the study, in its order.
-    pub outcomes: Vec<KnownOutcome>,
+    rows: Arc<dyn Rows>,
+    /// Who has an outcome, where not all have one.
+    kept: Option<Vec<bool>>,
+    /// What reads each outcome, and the features.
+    outcomes: Vec<Intake>,
+    features: Intake,
+    /// Where the site's word differs from the study's and counts, for the people at the site.
+    pub(crate) remarks: Vec<CohortProblem>,
     /// Who is in which of the study and those that it renews; none where nobody knows.
-    pub lots: Option<Lots>,
+    pub(crate) lots: Option<Lots>,
+}
+
+/// Some patients of a study.
+pub(crate) struct Block {
+    /// The features of the study, in its order, each in its own unit; none of those that were not wanted.
+    pub(crate) columns: Vec<Option<Column>>,
+    /// The outcomes of the study, in its order.
+    pub(crate) outcomes: Vec<KnownOutcome>,
+    pub(crate) patients: usize,
 }
 
 /// An outcome of a study, and who has it.
-#[derive(Clone)]
-pub struct KnownOutcome {
-    /// The places of those who have it among all patients.
-    pub rows: Vec<usize>,
+pub(crate) struct KnownOutcome {
+    /// The places of those who have it among the patients of the block.
+    pub(crate) rows: Vec<usize>,
     /// What it is, one value each.
-    pub outcome: Outcome,
+    pub(crate) outcome: Outcome,
+}
+
+impl Enrolled {
+    /// All `rows` with at least one outcome of `study`, once a pass has found nothing wrong with them.
+    fn new(
+        rows: Arc<dyn Rows>,
+        by: (&SourceConfig, Terms),
+        study: &Study,
+    ) -> Result<Self, CohortProblems> {
+        let Some(first) = study.outcomes.first() else {
+            return Err(CohortProblems::new(Vec::new()));
+        };
+        let mut outcomes = outcomes(&*rows, by, study)?;
+        let kept = kept(&*rows, &mut outcomes)?;
+        // Whoever has no value stays in: the card says how many they are.
+        let mut features = intake(by, first, &study.features).of_queries();
+        features.begin(Pass::First);
+        rows.in_blocks(from_mut(&mut features), kept.as_deref(), &mut |features| {
+            features.iter_mut().for_each(|one| drop(one.take()));
+            ControlFlow::Continue(())
+        });
+        let remarks = features.judge()?;
+        Ok(Self {
+            rows,
+            kept,
+            outcomes,
+            features,
+            remarks,
+            lots: None,
+        })
+    }
+
+    /// Reads all patients with the wanted features, block by block, until a block is refused.
+    ///
+    /// # Errors
+    /// [`CohortProblems`] where they cannot be read.
+    pub(crate) fn in_blocks<E>(
+        &self,
+        is_wanted: &dyn Fn(usize) -> bool,
+        take: &mut dyn FnMut(Block) -> Result<(), E>,
+    ) -> Result<Result<(), E>, CohortProblems> {
+        let wanted: Vec<bool> = (0..self.features.features()).map(is_wanted).collect();
+        let mut intakes = vec![self.features.choosing(&wanted)];
+        intakes.extend(self.outcomes.iter().cloned());
+        intakes.iter_mut().for_each(|one| one.begin(Pass::Second));
+        let mut taken = Ok(());
+        (self.rows).in_blocks(&mut intakes, self.kept.as_deref(), &mut |intakes| {
+            let mut all = intakes.iter_mut().map(Intake::take);
+            let Some(Taken { rows, columns, .. }) = all.next() else {
+                return ControlFlow::Break(());
+            };
+            let mut columns = columns.into_iter();
+            let columns = wanted.iter().map(|is_wanted| match is_wanted {
+                true => columns.next(),
+                false => None,
+            });
+            let columns = columns.collect();
+            let known = all.filter_map(|one| {
+                let rows = one.rows;
+                one.outcome.map(|outcome| KnownOutcome { rows, outcome })
+            });
+            taken = take(Block {
+                columns,
+                outcomes: known.collect(),
+                patients: rows.len(),
+            });
+            match taken {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
+        });
+        intakes.iter_mut().try_for_each(Intake::unbroken)?;
+        Ok(taken)
+    }
 }
 
 impl Snapshot {
@@ -46,10 +135,17 @@ impl Snapshot {
         cell_min: u64,
         left_out: &[bool],
     ) -> Result<SiteCohort, CohortProblems> {
-        let mut unheard = |_| ();
         let (called, terms) = (super::called(source), Terms::Site { cell_min });
-        let cohort = (&*job.cohort, &super::gridded(job));
-        let mut intake = Intake::new(source, cohort, terms, called, &mut unheard);
+        let (cohort, gridded) = match method::wants(job) {
+            Wants::Cohort | Wants::Judged => ((*job.cohort).clone(), super::gridded(job)),
+            // Those of the study are read block by block.
+            Wants::Enrolled => {
+                let outcome = job.cohort.outcome.clone();
+                let features = Vec::new();
+                (CohortSpecification { outcome, features }, HashSet::new())
+            }
+        };
+        let mut intake = Intake::new(source, (&cohort, &gridded), terms, called);
         self.feed(from_mut(&mut intake), None);
         intake.leaving_out(left_out).finish().unless_degenerate()
     }
@@ -59,12 +155,13 @@ impl Snapshot {
     /// # Errors
     /// [`CohortProblems`], of which the coordinator may hear the misfits.
     pub fn enrolled(
-        &self,
+        self: &Arc<Self>,
         source: &SourceConfig,
         study: &Study,
         cell_min: u64,
     ) -> Result<Enrolled, CohortProblems> {
-        enrolled(self, (source, Terms::Site { cell_min }), study)
+        let rows = Arc::clone(self) as Arc<dyn Rows>;
+        Enrolled::new(rows, (source, Terms::Site { cell_min }), study)
     }
 
     /// Which of them have these patterns of who has which outcome of `study`: one mark a patient, none where there is no
@@ -82,77 +179,59 @@ impl Snapshot {
         if patterns.is_empty() {
             return Ok(Vec::new());
         }
-        let known = known(self, (source, Terms::Site { cell_min }), study)?;
-        let mut own = vec![0_u32; self.patients()];
-        for (outcome, (rows, _)) in known.iter().enumerate() {
-            rows.iter().for_each(|row| own[*row] |= 1 << outcome);
+        let mut outcomes = outcomes(self, (source, Terms::Site { cell_min }), study)?;
+        let mut marked = Vec::with_capacity(self.patients());
+        of_patients(self, &mut outcomes, &mut |own| {
+            marked.push(patterns.contains(&own));
+        })?;
+        Ok(marked)
+    }
+}
+
+/// What reads the outcomes of a study, once a pass has found nothing wrong with them.
+fn outcomes(
+    rows: &dyn Rows,
+    by: (&SourceConfig, Terms),
+    study: &Study,
+) -> Result<Vec<Intake>, CohortProblems> {
+    let outcomes = study.outcomes.iter();
+    let mut intakes: Vec<Intake> = outcomes.map(|one| intake(by, one, &[])).collect();
+    intakes.iter_mut().for_each(|one| one.begin(Pass::First));
+    rows.in_blocks(&mut intakes, None, &mut |intakes| {
+        intakes.iter_mut().for_each(|one| drop(one.take()));
+        ControlFlow::Continue(())
+    });
+    for intake in &mut intakes {
+        intake.judge()?;
+    }
+    Ok(intakes)
+}
+
+/// Visits every patient, in order, with the bits of the outcomes that it has.
+fn of_patients(
+    rows: &dyn Rows,
+    outcomes: &mut [Intake],
+    visit: &mut dyn FnMut(u32),
+) -> Result<(), CohortProblems> {
+    outcomes.iter_mut().for_each(|one| one.begin(Pass::Second));
+    rows.in_blocks(outcomes, None, &mut |intakes| {
+        let mut own = Vec::new();
+        for (outcome, intake) in intakes.iter_mut().enumerate() {
+            own.resize(intake.rows_of_block(), 0_u32);
+            let taken = intake.take();
+            taken.rows.iter().for_each(|row| own[*row] |= 1 << outcome);
         }
-        Ok(own.iter().map(|own| patterns.contains(own)).collect())
-    }
+        own.into_iter().for_each(&mut *visit);
+        ControlFlow::Continue(())
+    });
+    outcomes.iter_mut().try_for_each(Intake::unbroken)
 }
 
-/// The places of the patients who have each outcome, and the outcome.
-fn known(
-    all: &impl Rows,
-    (source, terms): (&SourceConfig, Terms),
-    study: &Study,
-) -> Result<Vec<(Vec<usize>, Outcome)>, CohortProblems> {
-    let mut unheard = vec![|_| (); study.outcomes.len()];
-    let outcomes = study.outcomes.iter().zip(&mut unheard);
-    let intakes = outcomes.map(|(one, unheard)| intake((source, terms), one, &[], unheard));
-    let mut intakes: Vec<_> = intakes.collect();
-    all.feed(&mut intakes, None);
-    intakes.into_iter().map(Intake::into_outcome).collect()
-}
-
-fn enrolled(
-    all: &impl Rows,
-    by: (&SourceConfig, Terms),
-    study: &Study,
-) -> Result<Enrolled, CohortProblems> {
-    let known = known(all, by, study)?;
-    let mut has_outcome = vec![false; all.patients()];
-    for place in known.iter().flat_map(|(places, _)| places) {
-        has_outcome[*place] = true;
-    }
-    let everyone = has_outcome.iter().all(|has_one| *has_one);
-    let kept = (!everyone).then_some(&*has_outcome);
-    // The place of each patient among those kept.
-    let places: Vec<usize> = (has_outcome.iter())
-        .scan(0, |next, has_one| {
-            let place = *next;
-            *next += usize::from(*has_one);
-            Some(place)
-        })
-        .collect();
-    let of_known = |(rows, outcome): (Vec<usize>, Outcome)| KnownOutcome {
-        rows: rows.iter().map(|row| places[*row]).collect(),
-        outcome,
-    };
-    Ok(Enrolled {
-        columns: features(all, by, study, kept)?,
-        outcomes: known.into_iter().map(of_known).collect(),
-        lots: None,
-    })
-}
-
-/// The features of the `kept` patients; of all where nothing says which.
-fn features(
-    all: &impl Rows,
-    by: (&SourceConfig, Terms),
-    study: &Study,
-    kept: Option<&[bool]>,
-) -> Result<Vec<Column>, CohortProblems> {
-    let Some(outcome) = study.outcomes.first() else {
-        return Ok(Vec::new());
-    };
-    let mut unheard = |_| ();
-    let intake = intake(by, outcome, &study.features, &mut unheard);
-    // Whoever has no value stays in: the card says how many they are.
-    let mut intake = intake.of_queries();
-    all.feed(from_mut(&mut intake), kept);
-    let queries = intake.finish().into_queries()?;
-    Ok(queries.columns)
+/// Who has an outcome; none where all have one.
+fn kept(rows: &dyn Rows, outcomes: &mut [Intake]) -> Result<Option<Vec<bool>>, CohortProblems> {
+    let mut kept = Vec::with_capacity(rows.patients());
+    of_patients(rows, outcomes, &mut |own| kept.push(own != 0))?;
+    Ok((!kept.iter().all(|is_kept| *is_kept)).then_some(kept))
 }
 
 /// Reads all patients of `study` from a source, by the study's own declarations: for results that stay.
@@ -162,15 +241,14 @@ fn features(
 pub fn read_enrolled(
     source: &SourceConfig,
     study: &Study,
-    progress: &mut (dyn FnMut(ReadProgress) + Send),
 ) -> Result<Enrolled, CohortProblems> {
     let Some(outcome) = study.outcomes.first() else {
         return Err(CohortProblems::new(Vec::new()));
     };
-    let mut intake = intake((source, Terms::Job), outcome, &[], progress);
+    let mut intake = intake((source, Terms::Job), outcome, &[]);
     intake.record(Recorder::new(None, (HashSet::new(), source.decimal)));
     read_source(source, &mut intake);
-    enrolled(&intake.into_table()?, (source, Terms::Job), study)
+    Enrolled::new(Arc::new(intake.into_table()?), (source, Terms::Job), study)
 }
 
 /// The places of the features that the hospitals of a study count on grids: of each the site declares where its values lie.
@@ -181,18 +259,17 @@ pub(crate) fn gridded(study: &Study) -> HashSet<usize> {
         .collect()
 }
 
-fn intake<'p>(
+fn intake(
     (source, terms): (&SourceConfig, Terms),
     outcome: &StudyOutcome,
     features: &[Feature],
-    progress: &'p mut (dyn FnMut(ReadProgress) + Send),
-) -> Intake<'p> {
+) -> Intake {
     let cohort = CohortSpecification {
         outcome: outcome.specification.clone(),
         features: features.to_vec(),
     };
     let gridded = HashSet::new();
-    Intake::new(source, (&cohort, &gridded), terms, called(source), progress)
+    Intake::new(source, (&cohort, &gridded), terms, called(source))
 }
 
 impl fmt::Debug for Enrolled {

@@ -7,7 +7,7 @@ use super::intake::{Intake, Single, strip};
 use super::layout::Layout;
 use super::outcome::retain;
 use super::terms::Terms;
-use super::{CohortProblem, CohortProblems, ReadProgress, read_source};
+use super::{CohortProblem, CohortProblems, read_source};
 use crate::config::{DecimalMark, SourceConfig};
 use fields::Fields;
 use protocol::cohort::{CohortSpecification, Feature, FeatureKind};
@@ -16,12 +16,15 @@ use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 use std::fmt;
+use std::ops::ControlFlow;
 use std::slice::from_mut;
 
 /// Rows of which the bytes of a commitment are made at once.
 const ROWS_AT_ONCE: usize = 256;
 /// So many times as many are made ready side by side.
 const BLOCKS_AT_ONCE: usize = 16;
+/// Rows that are read into intakes at once.
+const ROWS_OF_BLOCK: usize = 1 << 16;
 
 /// Rows of a source, with the names of its columns. It stays at the site.
 #[derive(Clone, PartialEq)]
@@ -33,15 +36,27 @@ pub struct FrozenTable {
 }
 
 /// Frozen patients, in memory or on the disk.
-pub(super) trait Rows {
+pub(super) trait Rows: Send + Sync {
     /// How many they are.
     fn patients(&self) -> usize;
 
-    /// Reads the `kept` ones into every intake, as their source would; all where nothing says which.
-    fn feed(&self, intakes: &mut [Intake<'_>], kept: Option<&[bool]>);
+    /// Reads the `kept` ones into every intake, as their source would, block by block until `after` one says that it is enough; all
+    /// where nothing says which.
+    fn in_blocks(
+        &self,
+        intakes: &mut [Intake],
+        kept: Option<&[bool]>,
+        after: &mut dyn FnMut(&mut [Intake]) -> ControlFlow<()>,
+    );
+
+    /// Reads the `kept` ones into every intake; all where nothing says which.
+    fn feed(&self, intakes: &mut [Intake], kept: Option<&[bool]>) {
+        self.in_blocks(intakes, kept, &mut |_| ControlFlow::Continue(()));
+    }
 }
 
 /// Which columns an intake keeps as they are, and what it has kept.
+#[derive(Clone)]
 pub(super) struct Recorder {
     /// None: all of them.
     wanted: Option<HashSet<String>>,
@@ -89,11 +104,8 @@ impl<'s> Freezing<'s> {
     ///
     /// # Errors
     /// [`CohortProblems`]: everything that does not fit any of the cohorts, none of it with a patient's value.
-    pub fn read(
-        &self,
-        progress: &mut (dyn FnMut(ReadProgress) + Send),
-    ) -> Result<FrozenPatients, CohortProblems> {
-        self.freeze(self.record(self.wanted(), self.numbers(), progress)?)
+    pub fn read(&self) -> Result<FrozenPatients, CohortProblems> {
+        self.freeze(self.record(self.wanted(), self.numbers())?)
     }
 
     /// What the site declares otherwise than any of the cohorts takes for granted. No row is read.
@@ -101,8 +113,7 @@ impl<'s> Freezing<'s> {
     pub fn declared(&self) -> Vec<CohortProblem> {
         let mut problems: Vec<CohortProblem> = Vec::new();
         for cohort in &self.cohorts {
-            let mut unheard = |_| ();
-            let intake = self.intake(cohort, &self.gridded, &mut unheard);
+            let intake = self.intake(cohort, &self.gridded);
             let new = intake.declared().into_iter();
             let new: Vec<_> = new.filter(|one| !problems.contains(one)).collect();
             problems.extend(new);
@@ -115,12 +126,11 @@ impl<'s> Freezing<'s> {
         &self,
         wanted: Option<HashSet<String>>,
         numbers: HashSet<String>,
-        progress: &mut (dyn FnMut(ReadProgress) + Send),
     ) -> Result<FrozenTable, CohortProblems> {
         let Some(first) = self.cohorts.first() else {
             return Err(CohortProblems::new(Vec::new()));
         };
-        let mut intake = self.intake(first, &self.gridded, progress);
+        let mut intake = self.intake(first, &self.gridded);
         intake.record(Recorder::new(wanted, (numbers, self.source.decimal)));
         read_source(self.source, &mut intake);
         intake.into_table()
@@ -130,11 +140,9 @@ impl<'s> Freezing<'s> {
     pub(super) fn freeze(&self, mut table: FrozenTable) -> Result<FrozenPatients, CohortProblems> {
         let mut has_outcome = vec![false; table.rows.len()];
         for cohort in &self.cohorts {
-            let mut unheard = |_| ();
             let mut intake = self.intake(
                 &with_features(cohort, |_| false),
                 &HashSet::new(),
-                &mut unheard,
             );
             table.feed(from_mut(&mut intake), None);
             for place in intake.places_with_outcome() {
@@ -154,8 +162,7 @@ impl<'s> Freezing<'s> {
         // Where the site names no patients, it knows them by their whole rows.
         self.source.patient.as_ref()?;
         let names = self.cohorts.iter().map(|cohort| {
-            let mut unheard = |_| ();
-            self.intake(cohort, &self.gridded, &mut unheard)
+            self.intake(cohort, &self.gridded)
                 .needed()
                 .into_names()
         });
@@ -172,10 +179,9 @@ impl<'s> Freezing<'s> {
         let named = |is_number: bool| {
             let cohorts = self.cohorts.iter();
             cohorts.flat_map(move |cohort| {
-                let mut unheard = |_| ();
                 let numeric = |one: &Feature| matches!(one.kind, FeatureKind::Numeric { .. });
                 let own = with_features(cohort, |one| numeric(one) == is_number);
-                let intake = self.intake(&own, &HashSet::new(), &mut unheard);
+                let intake = self.intake(&own, &HashSet::new());
                 match is_number {
                     true => intake.of_queries().needed(),
                     false => intake.needed(),
@@ -200,16 +206,14 @@ impl<'s> Freezing<'s> {
             }
         };
         let of_features = |first: &CohortSpecification| {
-            let mut unheard = |_| ();
-            let intake = self.intake(first, &self.gridded, &mut unheard);
+            let intake = self.intake(first, &self.gridded);
             let mut intake = intake.of_queries();
             table.feed_doubtful(&mut intake);
             intake.into_problems()
         };
         let of_outcome = |cohort: &CohortSpecification| {
-            let mut unheard = |_| ();
             let own = with_features(cohort, |feature| !feature.missing.is_empty());
-            let mut intake = self.intake(&own, &self.gridded_of(cohort, &own), &mut unheard);
+            let mut intake = self.intake(&own, &self.gridded_of(cohort, &own));
             table.feed(from_mut(&mut intake), None);
             intake.into_outcome()
         };
@@ -246,17 +250,16 @@ impl<'s> Freezing<'s> {
         gridded.map(|(place, _)| place).collect()
     }
 
-    fn intake<'p>(
+    fn intake(
         &self,
         cohort: &CohortSpecification,
         gridded: &HashSet<usize>,
-        progress: &'p mut (dyn FnMut(ReadProgress) + Send),
-    ) -> Intake<'p> {
+    ) -> Intake {
         let source = self.source;
         let cell_min = self.cell_min;
         let terms = Terms::Site { cell_min };
         let called = super::called(source);
-        Intake::new(source, (cohort, gridded), terms, called, progress)
+        Intake::new(source, (cohort, gridded), terms, called)
     }
 }
 
@@ -327,19 +330,36 @@ impl FrozenTable {
     }
 
     /// As [`Rows::feed`] of all, but for the columns of numbers that all fit: reading them would say nothing.
-    fn feed_doubtful(&self, intake: &mut Intake<'_>) {
+    fn feed_doubtful(&self, intake: &mut Intake) {
         let mut layout = intake.layout(&self.names);
         intake.pass_over(&mut layout, |column, reader| {
             let span = self.columns[column].span();
             span.is_some_and(|span| reader.takes_all(span))
         });
-        self.fill(intake, &layout, None);
+        self.fill(from_mut(intake), &[layout], None, &mut |_| {
+            ControlFlow::Continue(())
+        });
     }
 
-    /// Reads the `kept` rows, or all.
-    fn fill(&self, intake: &mut Intake<'_>, layout: &Layout, kept: Option<&[bool]>) {
-        let field = |column: usize, row: usize| self.columns[column].field(row);
-        intake.batch_of(&self.rows, kept, layout, &Single(field));
+    /// As [`Rows::in_blocks`], of columns that are found already.
+    fn fill(
+        &self,
+        intakes: &mut [Intake],
+        layouts: &[Layout],
+        kept: Option<&[bool]>,
+        after: &mut dyn FnMut(&mut [Intake]) -> ControlFlow<()>,
+    ) {
+        for (place, rows) in self.rows.chunks(ROWS_OF_BLOCK).enumerate() {
+            let first = place * ROWS_OF_BLOCK;
+            let field = |column: usize, row: usize| self.columns[column].field(first + row);
+            let kept = kept.map(|kept| &kept[first..first + rows.len()]);
+            for (intake, layout) in intakes.iter_mut().zip(layouts) {
+                intake.batch_of(rows, kept, layout, &Single(field));
+            }
+            if after(intakes).is_break() {
+                return;
+            }
+        }
     }
 
     /// Keeps the marked rows.
@@ -358,11 +378,15 @@ impl Rows for FrozenTable {
         self.rows.len()
     }
 
-    fn feed(&self, intakes: &mut [Intake<'_>], kept: Option<&[bool]>) {
-        for intake in intakes {
-            let layout = intake.layout(&self.names);
-            self.fill(intake, &layout, kept);
-        }
+    fn in_blocks(
+        &self,
+        intakes: &mut [Intake],
+        kept: Option<&[bool]>,
+        after: &mut dyn FnMut(&mut [Intake]) -> ControlFlow<()>,
+    ) {
+        let layouts = intakes.iter_mut().map(|one| one.layout(&self.names));
+        let layouts: Vec<Layout> = layouts.collect();
+        self.fill(intakes, &layouts, kept, after);
     }
 }
 

@@ -17,7 +17,7 @@ use super::summary;
 use super::survey::Survey;
 use super::terms::Terms;
 use super::value::Mismatch;
-use super::{Queries, ReadProgress, SiteCohort};
+use super::{Queries, SiteCohort};
 use crate::config::SourceConfig;
 use protocol::cohort::CohortSpecification;
 use protocol::document::nearest;
@@ -25,15 +25,33 @@ use rayon::prelude::*;
 use similarity::cohort::{Cohort, Column, Outcome};
 use std::collections::HashSet;
 
-/// Rows between two reports of progress.
-const ROWS_BETWEEN_REPORTS: u64 = 1 << 15;
 /// Rows with another number of fields than the header, after which a file counts as no table.
 const RAGGED_MAX: u64 = 10_000;
 /// Absent columns that are reported with the nearest name that there is: finding it takes a look at every name.
 const NEAREST_MAX: usize = 20;
 
+/// How patients are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pass {
+    /// Once, and all are kept: what few of them hold is taken back at the end.
+    Only,
+    /// A block at a time, to find out what few of them hold.
+    First,
+    /// Again, a block at a time, by what the first pass has found.
+    Second,
+}
+
+/// What was read of a block of patients.
+pub(super) struct Taken {
+    /// The places, among the rows of the block, of the patients who have the outcome.
+    pub(super) rows: Vec<usize>,
+    pub(super) outcome: Option<Outcome>,
+    pub(super) columns: Vec<Column>,
+}
+
 /// A cohort while it is being read.
-pub(super) struct Intake<'p> {
+#[derive(Clone)]
+pub(super) struct Intake {
     /// What the problems call the file or database.
     source: String,
     /// What the problems call one row.
@@ -59,14 +77,14 @@ pub(super) struct Intake<'p> {
     ragged_rows: u64,
     fields_wanted: usize,
     rows: u64,
-    /// So many rows are reported next.
-    report_at: u64,
+    pass: Pass,
+    /// Rows before the block that is being read.
+    before_block: u64,
     left_out: u64,
     problems: Vec<CohortProblem>,
-    progress: &'p mut (dyn FnMut(ReadProgress) + Send),
 }
 
-impl<'p> Intake<'p> {
+impl Intake {
     /// Prepares to read what `cohort` needs from `config`, of which the features at the places `gridded` are counted on grids. What the site declares otherwise than the
     /// job becomes a problem, and reading goes on without that column.
     pub(super) fn new(
@@ -74,7 +92,6 @@ impl<'p> Intake<'p> {
         (cohort, gridded): (&CohortSpecification, &HashSet<usize>),
         terms: Terms,
         (source, word): (String, &'static str),
-        progress: &'p mut (dyn FnMut(ReadProgress) + Send),
     ) -> Self {
         let mut problems = Vec::new();
         let mut problem = |column: &str, mismatch: Mismatch| {
@@ -116,10 +133,10 @@ impl<'p> Intake<'p> {
             ragged_rows: 0,
             fields_wanted: 0,
             rows: 0,
-            report_at: ROWS_BETWEEN_REPORTS,
+            pass: Pass::Only,
+            before_block: 0,
             left_out: 0,
             problems,
-            progress,
         }
     }
 
@@ -178,9 +195,9 @@ impl<'p> Intake<'p> {
         let keep = marks(self.places_of_patients.len(), &left_out);
         self.leave_out(&left_out);
         match self.outcome {
-            Some(outcome) if self.problems.is_empty() => {
+            Some(mut outcome) if self.problems.is_empty() => {
                 retain(&mut self.places_of_patients, &keep);
-                Ok((self.places_of_patients, outcome.finish()))
+                Ok((self.places_of_patients, outcome.take()))
             }
             _ => Err(CohortProblems::new(self.problems)),
         }
@@ -193,6 +210,56 @@ impl<'p> Intake<'p> {
             queries: true,
             ..self
         }
+    }
+
+    /// Reads all patients from the first one on, in a pass.
+    pub(super) fn begin(&mut self, pass: Pass) {
+        self.pass = pass;
+        (self.rows, self.before_block) = (0, 0);
+        self.outcome.iter_mut().for_each(|one| one.begin(pass));
+        self.columns.iter_mut().for_each(|one| one.begin(pass));
+    }
+
+    /// What was read since the last block.
+    pub(super) fn take(&mut self) -> Taken {
+        self.before_block = self.rows;
+        Taken {
+            rows: std::mem::take(&mut self.places_of_patients),
+            outcome: self.outcome.as_mut().map(OutcomeReader::take),
+            columns: self.columns.iter_mut().map(ColumnReader::take).collect(),
+        }
+    }
+
+    /// Rows that were read since the last block.
+    pub(super) fn rows_of_block(&self) -> usize {
+        usize::try_from(self.rows - self.before_block).unwrap_or_default()
+    }
+
+    /// What kept it from being read, where anything did.
+    pub(super) fn unbroken(&mut self) -> Result<(), CohortProblems> {
+        match self.problems.is_empty() {
+            true => Ok(()),
+            false => Err(CohortProblems::new(std::mem::take(&mut self.problems))),
+        }
+    }
+
+    /// How many features it reads.
+    pub(super) fn features(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// The same with the marked features alone.
+    pub(super) fn choosing(&self, wanted: &[bool]) -> Self {
+        let mut chosen = self.clone();
+        retain(&mut chosen.columns, wanted);
+        chosen
+    }
+
+    /// What was wrong in a first pass, else what differs from the job's word and changes nothing.
+    pub(super) fn judge(&mut self) -> Result<Vec<CohortProblem>, CohortProblems> {
+        self.settle();
+        self.collect_problems();
+        self.unbroken().map(|()| self.remarks())
     }
 
     /// What the problems call the file or database.
@@ -327,34 +394,19 @@ impl<'p> Intake<'p> {
         self.ragged_rows > RAGGED_MAX || self.rows > rows::ROWS_MAX
     }
 
-    /// Reports progress now and then; `fraction` of the source that is read, where it is known.
-    pub(super) fn report(&mut self, fraction: impl FnOnce() -> Option<f64>) {
-        if self.rows >= self.report_at {
-            self.report_at = self.rows + ROWS_BETWEEN_REPORTS;
-            (self.progress)(ReadProgress {
-                rows: self.rows,
-                fraction: fraction(),
-            });
-        }
-    }
-
     /// The cohort, where nothing was wrong.
     pub(super) fn finish(mut self) -> Reading {
-        (self.progress)(ReadProgress {
-            rows: self.rows,
-            fraction: Some(1.0),
-        });
         let left_out = self.settle();
         self.collect_problems();
         let remarks = self.remarks();
         self.leave_out(&left_out);
         let degenerate = self.degenerate();
-        let mut columns: Vec<Column> = self.columns.into_iter().map(ColumnReader::finish).collect();
+        let mut columns: Vec<Column> = self.columns.iter_mut().map(ColumnReader::take).collect();
         if !left_out.is_empty() {
             let keep = marks(self.patients.len() + left_out.len(), &left_out);
             columns = columns.into_iter().map(|one| kept(one, &keep)).collect();
         }
-        let outcome = self.outcome.map(OutcomeReader::finish);
+        let outcome = self.outcome.as_mut().map(OutcomeReader::take);
         let (cohort, queries) = match (outcome, self.queries) {
             (Some(outcome), _) => (Cohort::new(columns, outcome).ok(), None),
             (None, true) => {

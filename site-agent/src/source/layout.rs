@@ -59,7 +59,7 @@ impl NeededColumns {
     }
 
     /// True where a column that cannot be read is a problem.
-    pub(super) fn must_have(&self, name: &str, intake: &Intake<'_>) -> bool {
+    pub(super) fn must_have(&self, name: &str, intake: &Intake) -> bool {
         match self {
             Self::All => intake.reads(name),
             Self::Named(names) => names.contains(name),

@@ -8,6 +8,7 @@ use crate::config::EVERY_OTHER;
 use std::collections::{BTreeMap, HashMap};
 
 /// The known codes of a column, each with its level's number.
+#[derive(Clone)]
 pub(super) struct Levels {
     by_text: HashMap<Vec<u8>, u32>,
     /// So that 1 is also found as `1.0`, which tables with missing values hold.

@@ -4,6 +4,7 @@ use super::field::{Field, number_of_text};
 use crate::config::DecimalMark;
 
 /// Values that mean missing, beside the empty field.
+#[derive(Clone)]
 pub(super) struct Missing {
     texts: Vec<Vec<u8>>,
     numbers: Vec<f64>,

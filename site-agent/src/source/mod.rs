@@ -39,7 +39,8 @@ pub use check::{DataCheck, check};
 pub use checked::Checked;
 pub use dictionary::Dictionary;
 use enrolled::gridded as gridded_of_study;
-pub use enrolled::{Enrolled, KnownOutcome, read_enrolled};
+pub(crate) use enrolled::{Block, KnownOutcome};
+pub use enrolled::{Enrolled, read_enrolled};
 pub use frozen::{Freezing, FrozenPatients, FrozenTable};
 pub use judged::Judged;
 pub use misfit::{JobColumn, Misfit, Structure};
@@ -89,9 +90,13 @@ pub struct SiteCohort {
 impl SiteCohort {
     /// The same, with all patients of the job's study.
     #[must_use]
-    pub fn with_enrolled(self, enrolled: Enrolled) -> Self {
-        let enrolled = Some(enrolled);
-        Self { enrolled, ..self }
+    pub fn with_enrolled(mut self, enrolled: Enrolled) -> Self {
+        let known = &self.remarks;
+        let new = enrolled.remarks.iter().filter(|one| !known.contains(one));
+        let new: Vec<CohortProblem> = new.cloned().collect();
+        self.remarks.extend(new);
+        self.enrolled = Some(enrolled);
+        self
     }
 
     /// A digest of the cohort and its identifiers.
@@ -190,15 +195,6 @@ impl fmt::Debug for Queries {
     }
 }
 
-/// How far reading has come.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ReadProgress {
-    /// Rows read.
-    pub rows: u64,
-    /// How much of the source is read, 0 to 1, where its length is known.
-    pub fraction: Option<f64>,
-}
-
 /// Reads what `job` needs, by the job's own declarations: for results that stay. Blocks until all is read:
 /// call it where blocking is allowed, never inside an asynchronous task.
 ///
@@ -207,9 +203,8 @@ pub struct ReadProgress {
 pub fn read_cohort(
     source: &SourceConfig,
     job: &Job,
-    progress: &mut (dyn FnMut(ReadProgress) + Send),
 ) -> Result<SiteCohort, CohortProblems> {
-    read(source, job, Terms::Job, None, progress).into_cohort()
+    read(source, job, Terms::Job, None).into_cohort()
 }
 
 /// As [`read_cohort`], by the site's declarations: for what leaves. No range, level or missing code of the
@@ -221,9 +216,8 @@ pub fn read_for_release(
     source: &SourceConfig,
     job: &Job,
     cell_min: u64,
-    progress: &mut (dyn FnMut(ReadProgress) + Send),
 ) -> Result<SiteCohort, CohortProblems> {
-    read(source, job, Terms::Site { cell_min }, None, progress).unless_degenerate()
+    read(source, job, Terms::Site { cell_min }, None).unless_degenerate()
 }
 
 /// Reads the features that `job` names, by its own declarations, of patients without an outcome. An identifier is read
@@ -232,8 +226,7 @@ pub fn read_for_release(
 /// # Errors
 /// [`CohortProblems`]: everything that does not fit, none of it with a patient's value.
 pub fn read_queries(source: &SourceConfig, job: &Job) -> Result<Queries, CohortProblems> {
-    let mut unheard = |_| ();
-    read_by(source, job, Terms::Job, Wanted::Queries, &mut unheard).into_queries()
+    read_by(source, job, Terms::Job, Wanted::Queries).into_queries()
 }
 
 fn read(
@@ -241,9 +234,8 @@ fn read(
     job: &Job,
     terms: Terms,
     survey: Option<Survey>,
-    progress: &mut (dyn FnMut(ReadProgress) + Send),
 ) -> Reading {
-    read_by(source, job, terms, Wanted::Cohort(survey), progress)
+    read_by(source, job, terms, Wanted::Cohort(survey))
 }
 
 /// Which patients are read.
@@ -259,10 +251,9 @@ fn read_by(
     job: &Job,
     terms: Terms,
     wanted: Wanted,
-    progress: &mut (dyn FnMut(ReadProgress) + Send),
 ) -> Reading {
     let cohort = (&*job.cohort, &gridded(job));
-    let intake = Intake::new(source, cohort, terms, called(source), progress);
+    let intake = Intake::new(source, cohort, terms, called(source));
     let mut intake = match wanted {
         Wanted::Cohort(survey) => intake.with_survey(survey),
         Wanted::Queries => intake.of_queries(),
@@ -272,7 +263,7 @@ fn read_by(
 }
 
 /// Reads all rows of a source.
-fn read_source(source: &SourceConfig, intake: &mut Intake<'_>) {
+fn read_source(source: &SourceConfig, intake: &mut Intake) {
     match &source.kind {
         SourceKind::Csv(csv) => self::csv::read(csv, intake),
         SourceKind::Parquet(parquet) => self::parquet::read(parquet, intake),

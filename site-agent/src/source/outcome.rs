@@ -3,6 +3,7 @@
 use super::asked::{AskedCodes, Holder};
 use super::coding::Coding;
 use super::field::Field;
+use super::intake::Pass;
 use super::level::Levels;
 use super::misfit::Cause;
 use super::missing::Missing;
@@ -16,6 +17,7 @@ use similarity::cohort::Outcome;
 use std::collections::BTreeMap;
 
 /// The outcome while it is being read.
+#[derive(Clone)]
 pub(super) struct OutcomeReader {
     specification: OutcomeSpecification,
     source_column: String,
@@ -33,9 +35,11 @@ pub(super) struct OutcomeReader {
     rare: Faults,
     coding: Coding,
     kind: Kind,
+    pass: Pass,
 }
 
 /// What means missing in a column.
+#[derive(Clone)]
 struct Codes {
     /// Always.
     own: Missing,
@@ -53,6 +57,7 @@ enum Said {
     Unlisted,
 }
 
+#[derive(Clone)]
 enum Kind {
     Classes {
         known: Levels,
@@ -140,6 +145,7 @@ impl OutcomeReader {
                 terms,
             ),
             kind,
+            pass: Pass::Only,
         })
     }
 
@@ -180,13 +186,21 @@ impl OutcomeReader {
         {
             return false;
         }
+        let patient = match self.pass {
+            Pass::Only => Some(self.kind.patients()),
+            Pass::First => None,
+            Pass::Second => return self.settled(&field, &event),
+        };
         let code = self.codes.asked.find(&field);
         let event_code = is_survival
             .then(|| self.event_codes.asked.find(&event))
             .flatten();
-        let patient = self.kind.patients();
-        let (fault, event_fault) = match self.said(row, &field, &event) {
-            Said::Known => (None, None),
+        let (fault, event_fault) = match self.said(&field, &event) {
+            Said::Known => {
+                let coded = if is_survival { &event } else { &field };
+                self.coding.listed(coded, Holder { patient, row });
+                (None, None)
+            }
             Said::Wrong(fault, event_fault) => (fault, event_fault),
             // A code that few hold is an outcome that few have.
             Said::Unlisted => {
@@ -198,7 +212,7 @@ impl OutcomeReader {
         };
         let is_known = fault.is_none() && event_fault.is_none();
         let holder = Holder {
-            patient: is_known.then_some(patient),
+            patient: patient.filter(|_| is_known),
             row,
         };
         note(&mut self.codes, &mut self.faults, code, holder, fault);
@@ -212,14 +226,28 @@ impl OutcomeReader {
         is_known
     }
 
+    /// Keeps the outcome of a patient who has one, by what was decided when all were read before.
+    fn settled(&mut self, field: &Field<'_>, event: &Field<'_>) -> bool {
+        let (is_missing, coded) = match self.kind {
+            Kind::Survival { .. } => (self.event_codes.asked.means_missing(event), event),
+            Kind::Classes { .. } | Kind::Numbers(_) => (false, field),
+        };
+        if is_missing || self.codes.asked.means_missing(field) || self.coding.is_rare(coded) {
+            return false;
+        }
+        match self.said(field, event) {
+            Said::Known => true,
+            Said::Wrong(..) | Said::Unlisted => false,
+        }
+    }
+
     /// Keeps the outcome that the fields say, if it is one.
-    fn said(&mut self, row: u64, field: &Field<'_>, event: &Field<'_>) -> Said {
+    fn said(&mut self, field: &Field<'_>, event: &Field<'_>) -> Said {
         let number = field.number(self.decimal).map_err(Fault::NotNumber);
         match &mut self.kind {
             Kind::Classes { known, codes, .. } => match known.code(*field) {
                 Some(code) => {
                     codes.push(code);
-                    self.coding.listed(field, row);
                     Said::Known
                 }
                 None if self.coding.knows_no_levels() => Said::Unlisted,
@@ -249,7 +277,6 @@ impl OutcomeReader {
                     (Ok(time), Ok(code)) => {
                         times.push(time);
                         seen.push(code == 1);
-                        self.coding.listed(event, row);
                         Said::Known
                     }
                     (time, code) => Said::Wrong(time.err(), code.err()),
@@ -262,20 +289,17 @@ impl OutcomeReader {
     /// excluded after all, because few patients have their outcome.
     pub(super) fn settle(&mut self) -> Vec<usize> {
         let settled = self.coding.settle();
-        for (shape, row) in settled.unlisted {
-            self.faults.add(Fault::UnlistedLevel(shape), row);
-        }
+        self.faults.extend(settled.unlisted);
         for row in settled.rare_rows {
             self.rare.add(Fault::RareOutcome, row);
         }
-        let mut left_out = settled.left_out;
+        let mut left_out = settled.rare_patients;
         let columns = [
             (&mut self.codes, &mut self.faults),
             (&mut self.event_codes, &mut self.event_faults),
         ];
         for (codes, faults) in columns {
-            let empty = AskedCodes::new(std::iter::empty(), self.decimal);
-            let settled = std::mem::replace(&mut codes.asked, empty).settle(self.cell_min);
+            let settled = codes.asked.settle();
             left_out.extend(settled.missing);
             for (fault, row) in settled.faults {
                 faults.add(fault, row);
@@ -370,17 +394,22 @@ impl OutcomeReader {
         }
     }
 
-    /// The outcome, complete.
-    pub(super) fn finish(self) -> Outcome {
-        match self.kind {
+    /// Has the next patients read in a pass.
+    pub(super) fn begin(&mut self, pass: Pass) {
+        self.pass = pass;
+    }
+
+    /// The outcome of the patients who were read since it was taken before.
+    pub(super) fn take(&mut self) -> Outcome {
+        match &mut self.kind {
             Kind::Classes { codes, levels, .. } => Outcome::Classes {
-                codes: Array1::from_vec(codes),
-                levels,
+                codes: Array1::from_vec(std::mem::take(codes)),
+                levels: levels.clone(),
             },
-            Kind::Numbers(numbers) => Outcome::Numeric(Array1::from_vec(numbers)),
+            Kind::Numbers(numbers) => Outcome::Numeric(Array1::from_vec(std::mem::take(numbers))),
             Kind::Survival { time, event, .. } => Outcome::Survival {
-                time: Array1::from_vec(time),
-                event: Array1::from_vec(event),
+                time: Array1::from_vec(std::mem::take(time)),
+                event: Array1::from_vec(std::mem::take(event)),
             },
         }
     }
@@ -414,11 +443,11 @@ impl Codes {
         match terms {
             Terms::Job => Self {
                 own: Missing::new(own.chain(asked), decimal),
-                asked: AskedCodes::new(std::iter::empty(), decimal),
+                asked: AskedCodes::new(std::iter::empty(), decimal, 1),
             },
-            Terms::Site { .. } => Self {
+            Terms::Site { cell_min } => Self {
                 own: Missing::new(own, decimal),
-                asked: AskedCodes::new(asked, decimal),
+                asked: AskedCodes::new(asked, decimal, cell_min),
             },
         }
     }

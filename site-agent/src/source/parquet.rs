@@ -40,7 +40,7 @@ struct Kept {
 }
 
 /// Reads all of `source` into `intake`.
-pub(super) fn read(source: &ParquetSource, intake: &mut Intake<'_>) {
+pub(super) fn read(source: &ParquetSource, intake: &mut Intake) {
     let file = File::open(&source.path).and_then(|file| FileAt::new(file, 0));
     let file = match file {
         Ok(file) => file,
@@ -69,7 +69,7 @@ pub(super) fn read(source: &ParquetSource, intake: &mut Intake<'_>) {
 }
 
 /// The columns that are needed. One that must be there and cannot be read becomes a problem.
-fn kept(schema: &SchemaDescriptor, hints: &[Hint], intake: &mut Intake<'_>) -> Vec<Kept> {
+fn kept(schema: &SchemaDescriptor, hints: &[Hint], intake: &mut Intake) -> Vec<Kept> {
     let needed = intake.needed();
     let fields = schema.root_schema().get_fields();
     let mut leaves = vec![0; fields.len()];
@@ -103,9 +103,7 @@ fn kept(schema: &SchemaDescriptor, hints: &[Hint], intake: &mut Intake<'_>) -> V
 ///
 /// # Errors
 /// As [`read_batches`].
-fn read_groups(file: &dyn FileReader, kept: &[Kept], intake: &mut Intake<'_>) -> Result<(), u64> {
-    // The length is what the file says of itself, good enough for a progress bar.
-    let length = file.metadata().file_metadata().num_rows();
+fn read_groups(file: &dyn FileReader, kept: &[Kept], intake: &mut Intake) -> Result<(), u64> {
     let names: Vec<String> = kept.iter().map(|one| one.name.clone()).collect();
     let layout = intake.layout(&names);
     let kept: Vec<&Kept> = kept.iter().collect();
@@ -118,8 +116,6 @@ fn read_groups(file: &dyn FileReader, kept: &[Kept], intake: &mut Intake<'_>) ->
         if intake.is_over() {
             return Ok(ControlFlow::Break(()));
         }
-        #[allow(clippy::cast_precision_loss)] // for a progress bar
-        intake.report(|| (length > 0).then(|| next as f64 / length as f64));
         Ok(ControlFlow::Continue(()))
     })
 }

@@ -22,7 +22,7 @@ const JULIAN_2000: i32 = 2_451_545;
 const MICROSECONDS_OF_DAY: i64 = 86_400_000_000;
 
 /// Reads all of `source` into `intake`.
-pub(super) fn read(source: &PostgresSource, intake: &mut Intake<'_>) {
+pub(super) fn read(source: &PostgresSource, intake: &mut Intake) {
     let stopped = match runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime.block_on(read_query(source, intake)),
         Err(error) => Err(Stop::new(
@@ -95,7 +95,7 @@ impl From<ConnectError> for Stop {
     }
 }
 
-async fn read_query(source: &PostgresSource, intake: &mut Intake<'_>) -> Result<(), Stop> {
+async fn read_query(source: &PostgresSource, intake: &mut Intake) -> Result<(), Stop> {
     let query = text(&source.query)?;
     let mut client = connect(source).await?;
     let transaction = client.build_transaction().read_only(true);
@@ -134,7 +134,6 @@ async fn read_query(source: &PostgresSource, intake: &mut Intake<'_>) -> Result<
             cells[*index] = row.try_get(*index).map_err(|error| ended(&error, number))?;
         }
         intake.row(number, &layout, |position| cells[position].field());
-        intake.report(|| None);
         if intake.is_over() {
             break;
         }

@@ -79,11 +79,22 @@ impl Faults {
         match self.0.iter_mut().find(|(known, ..)| known.is_like(fault)) {
             Some((_, count, first)) => {
                 *count += 1;
-                if first.len() < ROWS_NAMED_MAX {
-                    first.push(row);
-                }
+                keep_first(first, row);
             }
             None => self.0.push((fault, 1, vec![row])),
+        }
+    }
+
+    /// Notes all that others have.
+    pub(super) fn extend(&mut self, others: Self) {
+        for (fault, count, rows) in others.0 {
+            match self.0.iter_mut().find(|(known, ..)| known.is_like(fault)) {
+                Some((_, known, first)) => {
+                    *known += count;
+                    rows.into_iter().for_each(|row| keep_first(first, row));
+                }
+                None => self.0.push((fault, count, rows)),
+            }
         }
     }
 
@@ -97,6 +108,15 @@ impl Faults {
             };
             (*fault, rows)
         })
+    }
+}
+
+/// Keeps a row among the first ones, whenever it is noted.
+fn keep_first(first: &mut Vec<u64>, row: u64) {
+    if first.len() < ROWS_NAMED_MAX || first.last().is_some_and(|last| row < *last) {
+        let place = first.partition_point(|known| *known <= row);
+        first.insert(place, row);
+        first.truncate(ROWS_NAMED_MAX);
     }
 }
 

@@ -13,10 +13,12 @@ use time::{Date, Month};
 const LEVELS_PROPOSED_MAX: usize = 100;
 
 /// What the columns of a job hold at one site.
+#[derive(Clone)]
 pub(super) struct Survey {
     columns: Vec<Surveyed>,
 }
 
+#[derive(Clone)]
 struct Surveyed {
     name: String,
     mapping: ColumnMapping,
@@ -34,6 +36,7 @@ struct Surveyed {
 }
 
 /// What the job reads the column as.
+#[derive(Clone)]
 enum Expected {
     Numbers {
         range: Option<(f64, f64)>,
@@ -47,7 +50,7 @@ enum Expected {
     },
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Contents {
     numbers: Option<(f64, f64)>,
     days: Option<(Date, Date)>,

@@ -12,6 +12,7 @@ use protocol::limits::AGE_MAX;
 use time::Date;
 
 /// How a field of a column is read.
+#[derive(Clone)]
 pub(super) enum Kind {
     Number(NumberKind),
     Level(Levels),
@@ -24,6 +25,7 @@ pub(super) enum Kind {
     },
 }
 
+#[derive(Clone)]
 pub(super) struct NumberKind {
     pub(super) decimal: DecimalMark,
     factor: f64,

@@ -122,7 +122,7 @@ pub fn approve(asked: &StudyApprove, now: Timestamp) -> Result<SignedApproval, S
         table,
         with_outcome,
     } = freezing
-        .read(&mut |_| ())
+        .read()
         .map_err(|problems| match freezing.declared().is_empty() {
             true => StudyError::Data(problems),
             false => StudyError::Differs(problems),

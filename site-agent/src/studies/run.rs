@@ -7,17 +7,18 @@ use super::{
 use crate::books::chain::{ChainError, file_error};
 use crate::config::{SiteConfig, SourceConfig};
 use crate::method::{self, Wants};
-use crate::source::{CohortProblems, Enrolled, Judged, SiteCohort, Snapshot};
+use crate::source::{CohortProblems, Judged, SiteCohort, Snapshot};
 use privacy::Refusal;
 use protocol::job::Job;
 use protocol::study::CertificateFingerprint;
 use protocol::time::Timestamp;
 use sha2::{Digest, Sha256};
 use std::path::Path;
+use std::sync::Arc;
 
 /// The frozen patients of a study, and how their columns read.
 pub struct Frozen {
-    snapshot: Snapshot,
+    snapshot: Arc<Snapshot>,
     source: SourceConfig,
     cell_min: u64,
     commitment: [u8; 32],
@@ -147,9 +148,9 @@ impl Frozen {
         match (method::wants(job), &self.judged, study) {
             (Wants::Judged, Some(judged), _) => cohort.with_judged(judged),
             (Wants::Enrolled, _, Some(study)) => {
-                let enrolled = self.snapshot.enrolled(&self.source, study, self.cell_min)?;
-                let lots = Some(self.lots.clone());
-                Ok(cohort.with_enrolled(Enrolled { lots, ..enrolled }))
+                let mut enrolled = self.snapshot.enrolled(source, study, cell_min)?;
+                enrolled.lots = Some(self.lots.clone());
+                Ok(cohort.with_enrolled(enrolled))
             }
             (Wants::Cohort | Wants::Judged | Wants::Enrolled, _, _) => Ok(cohort),
         }
@@ -212,7 +213,7 @@ impl Approved {
         let text = String::from_utf8(configuration).map_err(|_| self.broken())?;
         let config = SiteConfig::parse(&text, Path::new("")).map_err(|_| self.broken())?;
         Ok(Frozen {
-            snapshot,
+            snapshot: Arc::new(snapshot),
             source: config.source,
             cell_min: self.cell_min,
             commitment: digest.finalize().into(),

@@ -37,7 +37,7 @@ pub(crate) fn config(folder: &Path, source: &str, columns: &str) -> SourceConfig
 
 /// Reads without showing progress.
 pub(crate) fn read(source: &SourceConfig, job: &Job) -> Result<SiteCohort, CohortProblems> {
-    read_cohort(source, job, &mut |_| {})
+    read_cohort(source, job)
 }
 
 /// What tells the frozen patients of a job's cohort from others.
@@ -48,7 +48,7 @@ pub(crate) fn identifiers(source: &SourceConfig, job: &Job) -> Vec<Vec<u8>> {
         gridded: std::collections::HashSet::new(),
         cell_min: 1,
     };
-    let frozen = freezing.read(&mut |_| ()).unwrap();
+    let frozen = freezing.read().unwrap();
     frozen.table.identifiers(source)
 }
 

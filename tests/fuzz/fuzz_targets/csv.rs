@@ -21,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
     std::fs::write(folder.join("patients.csv"), bytes).expect("a temporary file");
     let site = SiteConfig::parse(SITE, &folder).expect("a whole configuration");
     let job = Job::parse(JOB).expect("a whole job");
-    if let Err(problems) = read_cohort(&site.source, &job, &mut |_| {}) {
+    if let Err(problems) = read_cohort(&site.source, &job) {
         assert!(!problems.problems().is_empty());
     }
 });

@@ -93,7 +93,7 @@ fn computation(hospitals: &Hospitals, site: &str) -> Computation {
     let job = Job::parse(&job("learned", 2)).unwrap();
     let path = hospitals.home.join(&format!("data/{site}.csv"));
     let source = SourceConfig::of_file(&path, Some("patient".to_owned()));
-    let cohort = read_cohort(&source, &job, &mut |_| ()).unwrap();
+    let cohort = read_cohort(&source, &job).unwrap();
     let folder = hospitals.home.join(&format!("sites/{site}/runs/looks"));
     let made = Computation::new(
         job,

@@ -193,7 +193,7 @@ impl Hospitals {
         let job = Job::parse(&job(run)).unwrap();
         let path = self.home.join(&format!("data/{}.csv", SITES[site]));
         let source = SourceConfig::of_file(&path, Some("patient".to_owned()));
-        let cohort = read_cohort(&source, &job, &mut |_| ()).unwrap();
+        let cohort = read_cohort(&source, &job).unwrap();
         let folder = self.home.join(&format!("sites/{}/runs/asks", SITES[site]));
         // A key of the site's own.
         let secret = Box::new(move |bytes: &[u8]| {

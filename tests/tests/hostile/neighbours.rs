@@ -106,7 +106,7 @@ impl Hospitals {
             let job = Job::parse(&job(run, queries)).unwrap();
             let path = self.home.join(&format!("data/{site}.csv"));
             let source = SourceConfig::of_file(&path, Some("patient".to_owned()));
-            let cohort = read_cohort(&source, &job, &mut |_| ()).unwrap();
+            let cohort = read_cohort(&source, &job).unwrap();
             let folder = self.home.join(&format!("sites/{site}/runs/asks"));
             // A key of the site's own.
             let secret = Box::new(move |bytes: &[u8]| {

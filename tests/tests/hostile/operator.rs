@@ -132,7 +132,7 @@ impl Hospital {
         let config = SiteConfig::parse(&self.config("north", ""), self.home.path()).unwrap();
         let job = Job::parse(job).unwrap();
         let (policy, cell_min) = (&config.policy, config.policy.rules().cell_min);
-        let read = read_for_release(&config.source, &job, cell_min, &mut |_| ());
+        let read = read_for_release(&config.source, &job, cell_min);
         let read = read.and_then(SiteCohort::learnable);
         let cohort =
             read.map_err(|problems| Box::new(Answer::Unfit(problems.for_coordinator(&job))))?;

@@ -33,7 +33,7 @@ fn cohort(deployment: &Deployment, site: &str, job: &str) -> Cohort {
     let path = deployment.home.join(&format!("data/{site}.csv"));
     let source = SourceConfig::of_file(&path, Some("patient".to_owned()));
     let job = Job::parse(job).unwrap();
-    read_cohort(&source, &job, &mut |_| ()).unwrap().cohort
+    read_cohort(&source, &job).unwrap().cohort
 }
 
 fn hospital(vectors: Array2<f64>, cohort: &Cohort) -> Hospital {
@@ -263,7 +263,7 @@ fn four_real_hospitals_have_groups_in_common_by_their_forest() {
         let source = SourceConfig::of_file(&path, None);
         // A file that declares nothing has all five grades.
         let job = Job::parse(&job.replace("positive = [\"1\"]", grades)).unwrap();
-        let cohort = read_cohort(&source, &job, &mut |_| ()).unwrap();
+        let cohort = read_cohort(&source, &job).unwrap();
         let nodes = forest.apply(cohort.cohort.columns()).unwrap();
         hospital(nearly.of(&nodes), &cohort.cohort)
     };

@@ -68,7 +68,7 @@ fn split(home: &Home, data: &Path, sites: &[&str], seed: u64) {
 
 fn cohort(job: &Job, path: &Path) -> Cohort {
     let source = SourceConfig::of_file(path, None);
-    let read = read_cohort(&source, job, &mut |_| ());
+    let read = read_cohort(&source, job);
     read.unwrap_or_else(|problems| panic!("{problems}")).cohort
 }
 

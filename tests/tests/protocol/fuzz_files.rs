@@ -268,7 +268,7 @@ fn frozen() -> Vec<u8> {
         gridded: HashSet::new(),
         cell_min: 1,
     };
-    let table = freezing.read(&mut |_| ()).unwrap().table;
+    let table = freezing.read().unwrap().table;
     snapshot::to_bytes(&table).unwrap()[32..].to_vec()
 }
 

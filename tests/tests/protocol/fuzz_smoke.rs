@@ -393,7 +393,7 @@ fn no_changed_csv_file_stops_the_reader_and_none_of_its_values_is_told() {
         let rest = changed(&good.as_bytes()[kept..], &mut random);
         let input = [&good.as_bytes()[..kept], &rest].concat();
         std::fs::write(folder.path().join("patients.csv"), input).expect("a temporary file");
-        match read_cohort(&site.source, &job, &mut |_| {}) {
+        match read_cohort(&site.source, &job) {
             Ok(_) => counts.read += 1,
             Err(problems) => {
                 assert!(!problems.problems().is_empty());

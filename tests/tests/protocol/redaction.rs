@@ -56,7 +56,7 @@ fn read() -> (SiteCohort, DataCheck) {
     std::fs::write(folder.path().join("patients.csv"), rows).unwrap();
     let site = SiteConfig::parse(SITE, folder.path()).unwrap();
     let job = Job::parse(JOB).unwrap();
-    let cohort = read_cohort(&site.source, &job, &mut |_| {}).unwrap();
+    let cohort = read_cohort(&site.source, &job).unwrap();
     (cohort, check(&site.source, &job, 1))
 }
 

@@ -1,5 +1,6 @@
 //! What a site tells of the card of a study: counts of its patients, and sums of their numbers, all of it for a sum over sites.
 
+mod adding;
 mod at_site;
 pub(crate) mod explain;
 
@@ -7,30 +8,33 @@ pub(crate) mod explain;
 pub(super) use self::Tabulator as Own;
 use crate::method::{events_on, on_grid};
 use crate::run::stop::Stop;
-use crate::source::{Enrolled, KnownOutcome};
-use crate::studies::Lots;
+use crate::source::{Block, Enrolled, KnownOutcome};
 use ndarray::Array1;
 use protocol::cohort::{Feature, FeatureKind, GriddedColumn, OutcomeKind};
 use protocol::failure::Code;
 use protocol::message::card::{self as message, Counts, FeatureCounts, GroupCounts, Request, Sums};
 use protocol::message::{Answer, ColumnHistogram};
 use protocol::method::card::settings::{CardSettings, counted};
+use rayon::prelude::*;
 use similarity::cohort::moments::ColumnMoments;
 use similarity::cohort::{Column, MISSING_LEVEL, Outcome, Values, take_logarithms};
 
-/// The patients of a study, and the groups that they are in.
+/// The patients of a study.
 pub(super) struct Tabulator {
     settings: CardSettings,
-    columns: Vec<Column>,
-    outcomes: Vec<KnownOutcome>,
+    enrolled: Enrolled,
+}
+
+/// Some of them, and the groups that they are in.
+struct Tabulated<'t> {
+    settings: &'t CardSettings,
+    block: Block,
     /// The rows of the patients of each group.
     groups: Vec<Vec<usize>>,
     /// The part of each patient.
     parts: Vec<usize>,
     /// The pattern of each patient: who has which outcome.
     patterns: Vec<u32>,
-    /// Who is in which of the study and those that it renews; none without the site's studies.
-    lots: Option<Lots>,
 }
 
 /// A job whose study nobody has read.
@@ -40,16 +44,87 @@ fn without_study() -> Stop {
 
 impl Tabulator {
     pub(super) fn new(settings: CardSettings, enrolled: Enrolled) -> Self {
-        let Enrolled {
-            columns,
-            outcomes,
-            lots,
-        } = enrolled;
-        let of_columns = columns.first().map_or(0, |column| column.values.patients());
-        let mut states = vec![vec![0; outcomes.len()]; of_columns];
+        Self { settings, enrolled }
+    }
+
+    pub(super) fn answer(&self, request: &Request) -> Result<Answer, Stop> {
+        let features = self.settings.features.len().max(1);
+        Ok(Answer::Card(match request {
+            Request::Histograms {
+                outcome,
+                columns,
+                left_out,
+            } => {
+                let outcome = *outcome as usize;
+                let grids = self.settings.grids.get(outcome);
+                let grids = grids.ok_or_else(Stop::other_method)?.chosen(columns);
+                let is_wanted =
+                    |place| (grids.columns.iter()).any(|one: &GriddedColumn| one.column == place);
+                let histograms = self.added(
+                    &is_wanted,
+                    &|block| block.histograms(outcome, columns, left_out),
+                    adding::histograms,
+                )?;
+                return Ok(Answer::Quantiles(histograms));
+            }
+            Request::Part => {
+                let of_block = |block: &Tabulated<'_>| Ok(block.by_pattern());
+                message::Answer::Parts(self.added(&|_| false, &of_block, adding::counts)?)
+            }
+            Request::Compare(left_out) => message::Answer::Lots(match &self.enrolled.lots {
+                Some(lots) => lots.without(left_out),
+                None => {
+                    let of_block = |block: &Tabulated<'_>| Ok(block.lots(left_out));
+                    self.added(&|_| false, &of_block, adding::counts)?
+                }
+            }),
+            Request::Count(left_out) => {
+                let of_block = |block: &Tabulated<'_>| block.counts(left_out);
+                message::Answer::Counts(self.added(&|_| true, &of_block, adding::groups)?)
+            }
+            Request::Sum { places, left_out } => {
+                let is_wanted =
+                    |place| (places.iter()).any(|one| *one as usize % features == place);
+                let of_block = |block: &Tabulated<'_>| block.sums(places, left_out);
+                message::Answer::Sums(self.added(&is_wanted, &of_block, adding::sums)?)
+            }
+        }))
+    }
+
+    /// What all blocks of patients come to, of the features that are wanted.
+    fn added<T>(
+        &self,
+        is_wanted: &dyn Fn(usize) -> bool,
+        of_block: &dyn Fn(&Tabulated<'_>) -> Result<T, Stop>,
+        add: fn(&mut T, T),
+    ) -> Result<T, Stop> {
+        let mut all = None;
+        let read = self.enrolled.in_blocks(is_wanted, &mut |block| {
+            let own = of_block(&Tabulated::new(&self.settings, block))?;
+            match &mut all {
+                None => all = Some(own),
+                Some(all) => add(all, own),
+            }
+            Ok(())
+        });
+        match read {
+            Ok(taken) => taken?,
+            Err(problems) => {
+                tracing::error!(%problems, "the patients of the study cannot be read");
+                return Err(without_study());
+            }
+        }
+        all.ok_or_else(without_study)
+    }
+}
+
+impl<'t> Tabulated<'t> {
+    fn new(settings: &'t CardSettings, block: Block) -> Self {
+        let patients = block.patients;
+        let mut states = vec![vec![0; block.outcomes.len()]; patients];
         let mut groups = vec![Vec::new(); settings.places().len()];
-        groups[0] = (0..of_columns).collect();
-        for (place, known) in outcomes.iter().enumerate() {
+        groups[0] = (0..patients).collect();
+        for (place, known) in block.outcomes.iter().enumerate() {
             let own = settings.groups_of(place);
             let kind = &settings.outcomes[place].specification.kind;
             for (row, group) in known.rows.iter().zip(groups_of(known, kind)) {
@@ -60,39 +135,23 @@ impl Tabulator {
         let parts = states.iter().map(|states| settings.part(states));
         let parts: Vec<usize> = parts.collect();
         Self {
-            lots,
             patterns: parts.iter().map(|part| settings.pattern(*part)).collect(),
             parts,
-            columns,
-            outcomes,
+            block,
             groups,
             settings,
         }
-    }
-
-    pub(super) fn answer(&self, request: &Request) -> Result<Answer, Stop> {
-        Ok(Answer::Card(match request {
-            Request::Histograms {
-                outcome,
-                columns,
-                left_out,
-            } => {
-                let histograms = self.histograms(*outcome as usize, columns, left_out)?;
-                return Ok(Answer::Quantiles(histograms));
-            }
-            Request::Part => message::Answer::Parts(self.by_pattern()),
-            Request::Compare(left_out) => message::Answer::Lots(self.lots(left_out)),
-            Request::Count(left_out) => message::Answer::Counts(self.counts(left_out)),
-            Request::Sum { places, left_out } => {
-                message::Answer::Sums(self.sums(places, left_out)?)
-            }
-        }))
     }
 
     /// Of these patients those who are not excluded.
     fn kept(&self, rows: &[usize], left_out: &[u32]) -> Vec<usize> {
         let is_kept = |row: &usize| !left_out.contains(&self.patterns[*row]);
         rows.iter().copied().filter(is_kept).collect()
+    }
+
+    fn column(&self, place: usize) -> Result<&Column, Stop> {
+        let column = self.block.columns.get(place).and_then(Option::as_ref);
+        column.ok_or_else(Stop::other_method)
     }
 
     fn by_pattern(&self) -> Vec<u64> {
@@ -106,38 +165,37 @@ impl Tabulator {
     }
 
     fn lots(&self, left_out: &[u32]) -> Vec<u64> {
-        if let Some(lots) = &self.lots {
-            return lots.without(left_out);
-        }
         // Without the site's studies all patients are of this one alone.
         let mut lots = vec![0; self.settings.counts_of_lots()];
         let all = std::iter::once(&self.groups[0]);
-        let cohorts = all.chain(self.outcomes.iter().map(|known| &known.rows));
+        let cohorts = all.chain(self.block.outcomes.iter().map(|known| &known.rows));
         for (own, rows) in lots.chunks_mut(self.settings.lots().max(1)).zip(cohorts) {
             own[0] = self.kept(rows, left_out).len() as u64;
         }
         lots
     }
 
-    fn counts(&self, left_out: &[u32]) -> Counts {
+    fn counts(&self, left_out: &[u32]) -> Result<Counts, Stop> {
         let group = |rows: &Vec<usize>| {
             let rows = self.kept(rows, left_out);
-            let features = self.settings.features.iter().zip(&self.columns);
-            GroupCounts {
+            let features = self.settings.features.par_iter().enumerate();
+            let features = features.map(|(place, feature)| {
+                let column = self.column(place)?;
+                Ok(counts_of(feature, &column.values, &rows))
+            });
+            Ok(GroupCounts {
                 patients: rows.len() as u64,
-                features: features
-                    .map(|(feature, column)| counts_of(feature, &column.values, &rows))
-                    .collect(),
-            }
+                features: features.collect::<Result<_, Stop>>()?,
+            })
         };
         let mut parts = vec![0; self.settings.parts()];
         for row in self.kept(&self.groups[0], left_out) {
             parts[self.parts[row]] += 1;
         }
-        Counts {
-            groups: self.groups.iter().map(group).collect(),
+        Ok(Counts {
+            groups: self.groups.iter().map(group).collect::<Result<_, Stop>>()?,
             parts,
-        }
+        })
     }
 
     /// Of the patients with an outcome, as its runs have them.
@@ -147,15 +205,13 @@ impl Tabulator {
         columns: &[u32],
         left_out: &[u32],
     ) -> Result<Vec<ColumnHistogram>, Stop> {
-        let known = self
-            .outcomes
-            .get(outcome)
-            .zip(self.settings.grids.get(outcome));
+        let known = self.block.outcomes.get(outcome);
+        let known = known.zip(self.settings.grids.get(outcome));
         let (known, grids) = known.ok_or_else(Stop::other_method)?;
         let grids = grids.chosen(columns);
         let rows = self.kept(&known.rows, left_out);
         let of_column = |one: &GriddedColumn| {
-            let Column { name, values } = &self.columns[one.column];
+            let Column { name, values } = self.column(one.column)?;
             let mut column = Column {
                 name: name.clone(),
                 values: values.select(&rows),
@@ -177,10 +233,9 @@ impl Tabulator {
         let features = self.settings.features.len().max(1);
         let of_place = |place: &u32| {
             let (group, feature) = (*place as usize / features, *place as usize % features);
-            let column = self.columns.get(feature).zip(self.groups.get(group));
-            let (column, rows) = column.ok_or_else(Stop::other_method)?;
+            let rows = self.groups.get(group).ok_or_else(Stop::other_method)?;
             let rows = self.kept(rows, left_out);
-            let Values::Numeric(values) = column.values.select(&rows) else {
+            let Values::Numeric(values) = self.column(feature)?.values.select(&rows) else {
                 return Err(Stop::other_method());
             };
             sums_of(values)
@@ -201,7 +256,7 @@ impl Tabulator {
                 }
             }
         };
-        let outcomes = self.outcomes.iter().zip(&self.settings.outcomes);
+        let outcomes = self.block.outcomes.iter().zip(&self.settings.outcomes);
         Ok(Sums {
             features: places.iter().map(of_place).collect::<Result<_, Stop>>()?,
             outcomes: outcomes.map(of_outcome).collect::<Result<_, Stop>>()?,

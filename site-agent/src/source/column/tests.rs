@@ -35,7 +35,7 @@ fn at_once(reader: &mut ColumnReader, numbers: &[Option<f64>]) -> Option<Vec<u64
         .collect();
     let places = places.iter().any(Option::is_none).then_some(&*places);
     let values = &values;
-    let is_taken = reader.take(&Numbers { values, places });
+    let is_taken = reader.take_all(&Numbers { values, places });
     let found = taken(reader);
     assert!(is_taken || found.is_empty());
     is_taken.then_some(found)

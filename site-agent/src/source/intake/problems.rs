@@ -5,7 +5,7 @@ use super::{Intake, RAGGED_MAX};
 use crate::source::misfit::{Cause, Structure};
 use crate::source::problem::{CohortProblem, Fault, Rows};
 
-impl Intake<'_> {
+impl Intake {
     /// Notes a problem of the source as a whole.
     pub(in crate::source) fn problem(&mut self, problem: CohortProblem) {
         self.problems.push(problem);

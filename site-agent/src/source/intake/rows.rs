@@ -1,6 +1,6 @@
 //! What becomes of a row of the source.
 
-use super::Intake;
+use super::{Intake, Pass};
 use crate::source::field::Field;
 use crate::source::layout::Layout;
 use crate::source::problem::Fault;
@@ -50,7 +50,7 @@ impl<'b, F: Fn(usize, usize) -> Field<'b> + Sync> Batch<'b> for Single<F> {
     }
 }
 
-impl Intake<'_> {
+impl Intake {
     /// Reads one row: who it is, the outcome, and, where the patient stays in, every feature.
     pub(in crate::source) fn row<'f>(
         &mut self,
@@ -95,7 +95,7 @@ impl Intake<'_> {
             for (column, position) in columns.iter_mut().zip(positions) {
                 column.reserve(kept.len());
                 let numbers = batch.numbers(*position).filter(|_| are_all);
-                if !numbers.is_some_and(|numbers| column.take(&numbers)) {
+                if !numbers.is_some_and(|numbers| column.take_all(&numbers)) {
                     one_by_one.push((column, *position));
                 }
             }
@@ -126,8 +126,11 @@ impl Intake<'_> {
         self.batch(&rows, layout, &Single(field));
     }
 
-    /// Makes room for so many patients, as far as there is room.
+    /// Makes room for so many patients, as far as there is room, where all of them are kept.
     pub(in crate::source) fn expect(&mut self, patients: usize) {
+        if self.pass != Pass::Only {
+            return;
+        }
         let patients = patients.min(usize::try_from(ROWS_MAX).unwrap_or(usize::MAX));
         for column in &mut self.columns {
             column.expect(patients);
@@ -164,10 +167,12 @@ impl Intake<'_> {
         if id.is_empty() {
             self.without_patient.add(Fault::Missing, row);
         }
-        self.patients.push(id);
-        self.rows_of_patients.push(row);
-        self.places_of_patients
-            .extend(usize::try_from(self.rows - 1).ok());
+        if self.pass == Pass::Only {
+            self.patients.push(id);
+            self.rows_of_patients.push(row);
+        }
+        let place = self.rows - 1 - self.before_block;
+        self.places_of_patients.extend(usize::try_from(place).ok());
         true
     }
 }

@@ -92,7 +92,7 @@ impl Bare {
         let path = home.write("data/north.csv", table);
         let job = Job::parse(job).unwrap();
         let source = SourceConfig::of_file(&path, Some("patient".to_owned()));
-        let cohort = read_cohort(&source, &job, &mut |_| ()).unwrap();
+        let cohort = read_cohort(&source, &job).unwrap();
         let folder = home.join("runs").join(RUN);
         let (rules, secret) = (Rules::default(), Box::new(move |_: &[u8]| secret));
         let made = Computation::new(job, Seed(seed), cohort, folder.clone(), &rules, secret);

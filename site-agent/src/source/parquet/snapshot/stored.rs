@@ -135,6 +135,7 @@ impl Snapshot {
             columns.for_each(|(column, cells)| {
                 (0..rows.len()).for_each(|row| column.push(cells.field(row)));
             });
+            ControlFlow::Continue(())
         });
         read.is_ok().then_some(table)
     }
@@ -143,7 +144,11 @@ impl Snapshot {
     ///
     /// # Errors
     /// The patients that were read before what cannot be.
-    fn batches(&self, places: &[usize], take: &mut dyn FnMut(&[u64], &[Cells])) -> Result<(), u64> {
+    fn batches(
+        &self,
+        places: &[usize],
+        take: &mut dyn FnMut(&[u64], &[Cells]) -> ControlFlow<()>,
+    ) -> Result<(), u64> {
         let wanted = places.iter().map(|place| &self.columns[*place]);
         let kept: Vec<&Kept> = std::iter::once(&self.row).chain(wanted).collect();
         let mut numbers = Vec::new();
@@ -156,8 +161,7 @@ impl Snapshot {
                     _ => return Err(first - 1),
                 }
             }
-            take(&numbers, cells);
-            Ok(ControlFlow::Continue(()))
+            Ok(take(&numbers, cells))
         })
     }
 }
@@ -167,7 +171,12 @@ impl Rows for Snapshot {
         self.patients
     }
 
-    fn feed(&self, intakes: &mut [Intake<'_>], kept: Option<&[bool]>) {
+    fn in_blocks(
+        &self,
+        intakes: &mut [Intake],
+        kept: Option<&[bool]>,
+        after: &mut dyn FnMut(&mut [Intake]) -> ControlFlow<()>,
+    ) {
         let layouts = intakes.iter_mut().map(|one| one.layout(&self.names));
         let layouts: Vec<_> = layouts.collect();
         // Of every column that is wanted its place among those that are read.
@@ -195,6 +204,7 @@ impl Rows for Snapshot {
                 intake.batch_of(rows, kept, layout, &columns);
             }
             before = next;
+            after(intakes)
         });
         if let Err(patients) = read {
             let found = "data that is damaged";
