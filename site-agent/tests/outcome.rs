@@ -32,11 +32,7 @@ fn read(
     }
     std::fs::write(folder.path().join("patients.csv"), text).unwrap();
     let source = "kind = 'csv'\npath = 'patients.csv'\npatient = 'id'\n";
-    read_for_release(
-        &config(folder.path(), source, columns),
-        job,
-        CELL_MIN,
-    )
+    read_for_release(&config(folder.path(), source, columns), job, CELL_MIN)
 }
 
 /// So many patients of each outcome.

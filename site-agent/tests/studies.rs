@@ -407,9 +407,7 @@ fn a_number_that_does_not_fit_is_refused_with_its_column() {
             gridded: HashSet::new(),
             cell_min: 1,
         };
-        let read = freezing
-            .read()
-            .map_err(|error| error.to_string());
+        let read = freezing.read().map_err(|error| error.to_string());
         match (found, read) {
             (None, Ok(_)) => {}
             (Some(found), Err(text)) => {

@@ -238,10 +238,7 @@ fn kept(rows: &dyn Rows, outcomes: &mut [Intake]) -> Result<Option<Vec<bool>>, C
 ///
 /// # Errors
 /// [`CohortProblems`]: everything that does not fit, none of it with a patient's value.
-pub fn read_enrolled(
-    source: &SourceConfig,
-    study: &Study,
-) -> Result<Enrolled, CohortProblems> {
+pub fn read_enrolled(source: &SourceConfig, study: &Study) -> Result<Enrolled, CohortProblems> {
     let Some(outcome) = study.outcomes.first() else {
         return Err(CohortProblems::new(Vec::new()));
     };

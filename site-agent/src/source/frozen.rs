@@ -140,10 +140,7 @@ impl<'s> Freezing<'s> {
     pub(super) fn freeze(&self, mut table: FrozenTable) -> Result<FrozenPatients, CohortProblems> {
         let mut has_outcome = vec![false; table.rows.len()];
         for cohort in &self.cohorts {
-            let mut intake = self.intake(
-                &with_features(cohort, |_| false),
-                &HashSet::new(),
-            );
+            let mut intake = self.intake(&with_features(cohort, |_| false), &HashSet::new());
             table.feed(from_mut(&mut intake), None);
             for place in intake.places_with_outcome() {
                 has_outcome[place] = true;
@@ -161,11 +158,10 @@ impl<'s> Freezing<'s> {
     pub(super) fn wanted(&self) -> Option<HashSet<String>> {
         // Where the site names no patients, it knows them by their whole rows.
         self.source.patient.as_ref()?;
-        let names = self.cohorts.iter().map(|cohort| {
-            self.intake(cohort, &self.gridded)
-                .needed()
-                .into_names()
-        });
+        let names = self
+            .cohorts
+            .iter()
+            .map(|cohort| self.intake(cohort, &self.gridded).needed().into_names());
         let names: Option<Vec<HashSet<String>>> = names.collect();
         Some(names?.into_iter().flatten().collect())
     }
@@ -250,11 +246,7 @@ impl<'s> Freezing<'s> {
         gridded.map(|(place, _)| place).collect()
     }
 
-    fn intake(
-        &self,
-        cohort: &CohortSpecification,
-        gridded: &HashSet<usize>,
-    ) -> Intake {
+    fn intake(&self, cohort: &CohortSpecification, gridded: &HashSet<usize>) -> Intake {
         let source = self.source;
         let cell_min = self.cell_min;
         let terms = Terms::Site { cell_min };

@@ -200,10 +200,7 @@ impl fmt::Debug for Queries {
 ///
 /// # Errors
 /// [`CohortProblems`]: everything that does not fit, none of it with a patient's value.
-pub fn read_cohort(
-    source: &SourceConfig,
-    job: &Job,
-) -> Result<SiteCohort, CohortProblems> {
+pub fn read_cohort(source: &SourceConfig, job: &Job) -> Result<SiteCohort, CohortProblems> {
     read(source, job, Terms::Job, None).into_cohort()
 }
 
@@ -229,12 +226,7 @@ pub fn read_queries(source: &SourceConfig, job: &Job) -> Result<Queries, CohortP
     read_by(source, job, Terms::Job, Wanted::Queries).into_queries()
 }
 
-fn read(
-    source: &SourceConfig,
-    job: &Job,
-    terms: Terms,
-    survey: Option<Survey>,
-) -> Reading {
+fn read(source: &SourceConfig, job: &Job, terms: Terms, survey: Option<Survey>) -> Reading {
     read_by(source, job, terms, Wanted::Cohort(survey))
 }
 
@@ -246,12 +238,7 @@ enum Wanted {
     Queries,
 }
 
-fn read_by(
-    source: &SourceConfig,
-    job: &Job,
-    terms: Terms,
-    wanted: Wanted,
-) -> Reading {
+fn read_by(source: &SourceConfig, job: &Job, terms: Terms, wanted: Wanted) -> Reading {
     let cohort = (&*job.cohort, &gridded(job));
     let intake = Intake::new(source, cohort, terms, called(source));
     let mut intake = match wanted {
