@@ -187,7 +187,7 @@ impl Exits for StudyError {
             Self::Books(error) => error.exit(),
             Self::Data(_) | Self::Differs(_) => Exit::Data,
             Self::Refused { .. } => Exit::Refused,
-            Self::Write { .. } | Self::Snapshot(_) => Exit::Failed,
+            Self::Write { .. } | Self::Rows(_) | Self::Snapshot(_) => Exit::Failed,
             Self::File(_)
             | Self::Config(_)
             | Self::Tls(_)

@@ -12,7 +12,7 @@ use protocol::study::{Study, nobody, pinned};
 use similarity::numeric::seed::Seed;
 use site_agent::config::SourceConfig;
 use site_agent::method::Computation;
-use site_agent::source::{Freezing, Snapshot, snapshot};
+use site_agent::source::{CohortProblems, Freezing, FrozenPatients, Room, Snapshot, snapshot};
 use sources::config;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -148,6 +148,11 @@ fn write(folder: &Path) -> SourceConfig {
     )
 }
 
+fn study() -> Study {
+    let study = pinned(STUDY, |party| Some(nobody(party))).unwrap();
+    Study::parse(&study).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
 fn card(of: &mut Computation, request: CardRequest) -> Answer {
     let answer = of.answer(&Request::Card(request));
     answer.unwrap_or_else(|_| panic!("an answer"))
@@ -158,12 +163,11 @@ fn card(of: &mut Computation, request: CardRequest) -> Answer {
 fn the_blocks_of_a_hospital_add_up_to_its_patients() {
     let folder = tempfile::tempdir().unwrap();
     let source = write(folder.path());
-    let study = pinned(STUDY, |party| Some(nobody(party))).unwrap();
-    let study = Study::parse(&study).unwrap_or_else(|errors| panic!("{errors}"));
+    let study = study();
     let job = Job::parse(&study.card()).unwrap_or_else(|errors| panic!("{errors}"));
-    let frozen = Freezing::of_study(&source, &study, CELL_MIN).read();
+    let frozen = Freezing::of_study(&source, &study, CELL_MIN).read(Room::Memory);
     let frozen = frozen.unwrap_or_else(|problems| panic!("{problems}"));
-    let bytes = snapshot::to_bytes(&frozen.table).unwrap();
+    let bytes = snapshot::to_bytes(&frozen.rows).unwrap();
     let snapshot = Arc::new(Snapshot::of_bytes(bytes).unwrap());
     let enrolled = snapshot.enrolled(&source, &study, CELL_MIN).unwrap();
     let cohort = snapshot.cohort(&source, &job, CELL_MIN, &[]).unwrap();
@@ -182,7 +186,7 @@ fn the_blocks_of_a_hospital_add_up_to_its_patients() {
     let mut made = made.unwrap_or_else(|_| panic!("a computation"));
     let all: Vec<Patient> = (0..PATIENTS).map(patient).collect();
     let all: Vec<&Patient> = all.iter().filter(|one| one.is_enrolled()).collect();
-    assert_eq!(all.len() as u64, frozen.table.patients());
+    assert_eq!(all.len() as u64, frozen.outcomes.len() as u64);
     let everyone = Arc::new(Vec::new());
     let count =
         |is_in: &dyn Fn(&Patient) -> bool| all.iter().filter(|one| is_in(one)).count() as u64;
@@ -261,4 +265,105 @@ fn the_blocks_of_a_hospital_add_up_to_its_patients() {
     assert_eq!(ends.len(), counts.len());
     let has = count(&|one| one.class().is_some() && one.number().is_some());
     assert_eq!(counts.iter().sum::<u64>(), has);
+}
+
+/// What a site freezes of its source, with rows in memory, and with those of each read on the disk.
+fn frozen_twice(
+    source: &SourceConfig,
+    study: &Study,
+    folder: &Path,
+) -> [Result<FrozenPatients, CohortProblems>; 2] {
+    let aside = tempfile::tempdir_in(folder).unwrap();
+    let folder = aside.path().to_path_buf();
+    let freezing = Freezing::of_study(source, study, CELL_MIN);
+    let in_pieces = freezing.read(Room::Folder { folder, values: 1 });
+    let pieces = std::fs::read_dir(aside.path()).unwrap().count();
+    assert!(pieces > 1, "found {pieces} pieces");
+    let in_memory = freezing.read(Room::Memory);
+    if let (Ok(one), Ok(other)) = (&in_memory, &in_pieces) {
+        assert!(one.outcomes == other.outcomes);
+        let [one, other] = [one, other].map(|frozen| frozen.rows.table().unwrap());
+        assert!(one.identifiers(source) == other.identifiers(source));
+        assert!(one == other);
+    }
+    [in_memory, in_pieces]
+}
+
+#[test]
+fn rows_that_wait_on_the_disk_are_frozen_as_those_in_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = write(folder.path());
+    let study = study();
+    let [in_memory, in_pieces] = frozen_twice(&source, &study, folder.path());
+    let (in_memory, in_pieces) = (in_memory.unwrap(), in_pieces.unwrap());
+    // Some of them have no outcome.
+    assert!(in_memory.outcomes.len() < PATIENTS);
+    let bytes = snapshot::to_bytes(&in_pieces.rows).unwrap();
+    let again = Snapshot::of_bytes(bytes).unwrap().table().unwrap();
+    assert!(again == in_memory.rows.table().unwrap());
+
+    // Where no column names patients, whole rows do.
+    let unnamed = config(
+        folder.path(),
+        "kind = 'csv'\npath = 'patients.csv'\n",
+        "[columns.x]\nrange = [0, 120]\n",
+    );
+    for frozen in frozen_twice(&unnamed, &study, folder.path()) {
+        assert!(frozen.is_ok());
+    }
+}
+
+/// A column may be numbers in one piece, nothing in another and text in the last.
+#[test]
+fn problems_of_rows_that_wait_on_the_disk_are_those_in_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = write(folder.path());
+    let study = study();
+    let path = folder.path().join("patients.csv");
+    let table = std::fs::read_to_string(&path).unwrap();
+    let changed = |change: &dyn Fn(usize, &mut Vec<String>)| {
+        let lines = table.lines().enumerate().map(|(line, text)| {
+            let mut fields: Vec<String> = text.split(',').map(str::to_owned).collect();
+            change(line, &mut fields);
+            fields.join(",")
+        });
+        std::fs::write(&path, lines.collect::<Vec<_>>().join("\n")).unwrap();
+        let both = frozen_twice(&source, &study, folder.path());
+        let [one, other] = both.map(|frozen| frozen.map(drop).map_err(|error| error.to_string()));
+        assert_eq!(one, other);
+        one
+    };
+    changed(&|line, fields| {
+        if (1..12_000).contains(&line) {
+            fields[4] = String::new();
+        }
+    })
+    .unwrap();
+    let text = changed(&|line, fields| {
+        if line == 19_000 {
+            fields[4] = "none".to_owned();
+        }
+    });
+    let text = text.unwrap_err();
+    assert!(
+        text.contains("\"x\", line 19001: found text of 4"),
+        "{text}"
+    );
+    let twice = changed(&|line, fields| {
+        if line % 6_000 == 7 && line > 7 {
+            fields[0] = " p6".to_owned();
+        }
+        if line == 20_000 {
+            fields[0] = String::new();
+        }
+    });
+    let twice = twice.unwrap_err();
+    // Whoever has no outcome is no patient of the study.
+    assert!(patient(6).is_enrolled() && !patient(12_006).is_enrolled());
+    for wanted in [
+        "lines 6008, 18008: found a patient of an earlier row, wanted each patient once",
+        "line 20001: found a missing value, wanted an identifier of every patient",
+    ] {
+        assert!(twice.contains(wanted), "{twice}");
+    }
 }

@@ -11,7 +11,7 @@ use protocol::cohort::CohortSpecification;
 use protocol::job::Job;
 use sha2::{Digest, Sha256};
 use site_agent::config::SourceConfig;
-use site_agent::source::{Freezing, FrozenTable, Snapshot, read_for_release, snapshot};
+use site_agent::source::{Freezing, FrozenTable, Room, Snapshot, read_for_release, snapshot};
 use sources::{JOB, config, job};
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -67,7 +67,7 @@ fn frozen(source: &SourceConfig, jobs: &[&Job]) -> FrozenTable {
         gridded: HashSet::new(),
         cell_min: 1,
     };
-    freezing.read().unwrap().table
+    freezing.read(Room::Memory).unwrap().rows.table().unwrap()
 }
 
 fn canonical(table: &FrozenTable) -> Vec<u8> {
@@ -80,7 +80,7 @@ fn canonical(table: &FrozenTable) -> Vec<u8> {
 fn stored(folder: &Path, table: &FrozenTable) -> Snapshot {
     let path = folder.join("snapshot.parquet");
     let mut file = fs::File::create(&path).unwrap();
-    let digest = snapshot::write(table, &mut file).unwrap();
+    let digest = snapshot::write(&table.clone().into(), &mut file).unwrap();
     let stored = Snapshot::open(&path);
     let stored = stored.unwrap().unwrap();
     assert_eq!(stored.digest(), digest);
@@ -233,7 +233,7 @@ fn a_snapshot_keeps_the_types_of_a_parquet_file() {
     let table = frozen(&csv, &[&job(JOB)]);
     fs::write(
         folder.path().join("patients.parquet"),
-        &snapshot::to_bytes(&table).unwrap()[32..],
+        &snapshot::to_bytes(&table.clone().into()).unwrap()[32..],
     )
     .unwrap();
     let parquet = "kind = 'parquet'\npath = 'patients.parquet'\npatient = 'row of the source'\n";
@@ -289,7 +289,7 @@ fn a_changed_byte_of_a_snapshot_is_damage() {
         "",
     );
     let table = frozen(&source, &[&job(JOB)]);
-    let bytes = snapshot::to_bytes(&table).unwrap();
+    let bytes = snapshot::to_bytes(&table.clone().into()).unwrap();
     let digest: [u8; 32] = bytes[..32].try_into().unwrap();
     let whole = Snapshot::of_bytes(bytes.clone()).unwrap();
     assert_eq!((whole.table().unwrap(), whole.digest()), (table, digest));
@@ -360,7 +360,7 @@ fn data_that_does_not_fit_one_outcome_is_refused_with_its_rows() {
         gridded: HashSet::new(),
         cell_min: 1,
     };
-    let problems = freezing.read().unwrap_err().to_string();
+    let problems = freezing.read(Room::Memory).unwrap_err().to_string();
     assert!(
         problems.contains("days") && problems.contains("line 12"),
         "{problems}"
@@ -407,7 +407,9 @@ fn a_number_that_does_not_fit_is_refused_with_its_column() {
             gridded: HashSet::new(),
             cell_min: 1,
         };
-        let read = freezing.read().map_err(|error| error.to_string());
+        let read = freezing
+            .read(Room::Memory)
+            .map_err(|error| error.to_string());
         match (found, read) {
             (None, Ok(_)) => {}
             (Some(found), Err(text)) => {
@@ -452,7 +454,7 @@ fn a_level_that_enough_patients_of_all_outcomes_hold_is_refused_though_few_of_ea
             gridded: HashSet::new(),
             cell_min: 10,
         };
-        let read = freezing.read();
+        let read = freezing.read(Room::Memory);
         assert_eq!(read.is_ok(), fits, "{read:?}");
         if let Err(problems) = read {
             assert!(problems.to_string().contains("grade"), "{problems}");

@@ -28,6 +28,12 @@ impl FingerprintKey {
         Self(bytes)
     }
 
+    /// What stands for a patient of this identifier in a fingerprint.
+    #[must_use]
+    pub fn digest(&self, identifier: &[u8]) -> u64 {
+        first_of(Sha256::new().chain_update(self.0).chain_update(identifier))
+    }
+
     /// A number that only the holder of the key can tell, the same for equal `purpose` and `bytes`.
     #[must_use]
     pub fn secret(&self, purpose: &str, bytes: &[u8]) -> u64 {
@@ -35,12 +41,17 @@ impl FingerprintKey {
             .chain_update(self.0)
             .chain_update(purpose.as_bytes())
             .chain_update([0])
-            .chain_update(bytes)
-            .finalize();
-        let mut first = [0; 8];
-        first.copy_from_slice(&digest[..8]);
-        u64::from_be_bytes(first)
+            .chain_update(bytes);
+        first_of(digest)
     }
+}
+
+/// The first 8 bytes of a digest.
+fn first_of(digest: Sha256) -> u64 {
+    let digest = digest.finalize();
+    let mut first = [0; 8];
+    first.copy_from_slice(&digest[..8]);
+    u64::from_be_bytes(first)
 }
 
 impl Fingerprint {
@@ -50,18 +61,13 @@ impl Fingerprint {
         key: &FingerprintKey,
         identifiers: impl IntoIterator<Item = I>,
     ) -> Self {
-        let mut digests: Vec<u64> = identifiers
-            .into_iter()
-            .map(|identifier| {
-                let digest = Sha256::new()
-                    .chain_update(key.0)
-                    .chain_update(identifier.as_ref())
-                    .finalize();
-                let mut first = [0; 8];
-                first.copy_from_slice(&digest[..8]);
-                u64::from_be_bytes(first)
-            })
-            .collect();
+        let identifiers = identifiers.into_iter();
+        Self::of_digests(identifiers.map(|one| key.digest(one.as_ref())).collect())
+    }
+
+    /// The fingerprint of the patients for whom these stand, in any order.
+    #[must_use]
+    pub fn of_digests(mut digests: Vec<u64>) -> Self {
         digests.sort_unstable();
         Self { digests }
     }

@@ -2,7 +2,7 @@
 
 use crate::books::chain::{ChainError, file_error, sync_folder};
 use crate::books::ledger;
-use privacy::{Fingerprint, FingerprintKey};
+use privacy::FingerprintKey;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -53,19 +53,15 @@ pub(super) fn other_key(ledger: &Path, key: &Path) -> ChainError {
     }
 }
 
-/// The fingerprint of patients by the key of the site in `folder`, whoever has its ledger open.
+/// The key of the site in `folder` for fingerprints of its patients, whoever has its ledger open.
 ///
 /// # Errors
 /// [`ChainError`] where the site's key cannot be read, or made before the first run.
-pub fn fingerprint<I: AsRef<[u8]>>(
-    folder: &Path,
-    identifiers: impl IntoIterator<Item = I>,
-) -> Result<Fingerprint, ChainError> {
+pub fn of_fingerprints(folder: &Path) -> Result<FingerprintKey, ChainError> {
     private::folder(folder).map_err(|error| file_error(folder, "made", error))?;
     // An agent that starts at the same moment makes an empty ledger before it makes the key.
     let is_first = fs::metadata(folder.join(ledger::FILE_NAME)).map_or(true, |one| one.len() == 0);
-    let key = key(&folder.join(ledger::KEY_NAME), is_first)?;
-    Ok(Fingerprint::new(&key, identifiers))
+    key(&folder.join(ledger::KEY_NAME), is_first)
 }
 
 /// Writes a file that only its owner may read: beside, then renamed.

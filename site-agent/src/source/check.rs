@@ -7,7 +7,7 @@ use super::problem::{CohortProblem, CohortProblems};
 use super::summary::{ColumnSummary, Content};
 use super::survey::Survey;
 use super::terms::Terms;
-use super::{Freezing, FrozenTable, Judged, gridded};
+use super::{Freezing, FrozenRows, Judged, Room, gridded};
 use crate::config::SourceConfig;
 use crate::method::{self, Wants};
 use protocol::cohort::{FeatureKind, OutcomeKind};
@@ -41,7 +41,7 @@ pub fn check(source: &SourceConfig, job: &Job, cell_min: u64) -> DataCheck {
             names.extend(survey.source_columns().map(str::to_owned));
             names
         });
-        let table = freezing.record(wanted, HashSet::new()).ok()?;
+        let table = freezing.record(wanted, HashSet::new(), Room::Memory).ok()?;
         Some((freezing, table))
     });
     let reading = match &recorded {
@@ -104,7 +104,7 @@ fn freezing<'s>(source: &'s SourceConfig, job: &Job, cell_min: u64) -> Freezing<
 /// What is wrong with the judged pairs of these rows, as approval would say it.
 fn of_pairs(
     source: &SourceConfig,
-    recorded: Option<(Freezing<'_>, FrozenTable)>,
+    recorded: Option<(Freezing<'_>, FrozenRows)>,
 ) -> Vec<CohortProblem> {
     let judged = match Judged::of_site(source) {
         Ok(judged) => judged,
@@ -115,7 +115,7 @@ fn of_pairs(
     let Some(frozen) = frozen else {
         return Vec::new();
     };
-    let found = judged.check(&frozen.table.identifiers(source));
+    let found = judged.check(&frozen.rows, source);
     found.map_or_else(|problems| problems.problems().to_vec(), |()| Vec::new())
 }
 

@@ -1,6 +1,6 @@
 //! All patients of a study with all its outcomes, as its card describes them.
 
-use super::frozen::{Recorder, Rows};
+use super::frozen::{Recorder, Room, Rows};
 use super::intake::{Intake, Pass, Taken};
 use super::terms::Terms;
 use super::{CohortProblem, CohortProblems, SiteCohort, Snapshot, called, read_source};
@@ -63,11 +63,7 @@ impl Enrolled {
         let kept = kept(&*rows, &mut outcomes)?;
         // Whoever has no value stays in: the card says how many they are.
         let mut features = intake(by, first, &study.features).of_queries();
-        features.begin(Pass::First);
-        rows.in_blocks(from_mut(&mut features), kept.as_deref(), &mut |features| {
-            features.iter_mut().for_each(|one| drop(one.take()));
-            ControlFlow::Continue(())
-        });
+        first_pass(&*rows, from_mut(&mut features), kept.as_deref());
         let remarks = features.judge()?;
         Ok(Self {
             rows,
@@ -196,19 +192,24 @@ fn outcomes(
 ) -> Result<Vec<Intake>, CohortProblems> {
     let outcomes = study.outcomes.iter();
     let mut intakes: Vec<Intake> = outcomes.map(|one| intake(by, one, &[])).collect();
-    intakes.iter_mut().for_each(|one| one.begin(Pass::First));
-    rows.in_blocks(&mut intakes, None, &mut |intakes| {
-        intakes.iter_mut().for_each(|one| drop(one.take()));
-        ControlFlow::Continue(())
-    });
+    first_pass(rows, &mut intakes, None);
     for intake in &mut intakes {
         intake.judge()?;
     }
     Ok(intakes)
 }
 
-/// Visits every patient, in order, with the bits of the outcomes that it has.
-fn of_patients(
+/// Has the `kept` patients read to find out what few of them hold; all where nothing says which.
+pub(super) fn first_pass(rows: &dyn Rows, intakes: &mut [Intake], kept: Option<&[bool]>) {
+    intakes.iter_mut().for_each(|one| one.begin(Pass::First));
+    rows.in_blocks(intakes, kept, &mut |intakes| {
+        intakes.iter_mut().for_each(|one| drop(one.take()));
+        ControlFlow::Continue(())
+    });
+}
+
+/// Visits every patient, in order, with the bits of the outcomes that it has: the lowest stands for the first.
+pub(super) fn of_patients(
     rows: &dyn Rows,
     outcomes: &mut [Intake],
     visit: &mut dyn FnMut(u32),
@@ -243,9 +244,10 @@ pub fn read_enrolled(source: &SourceConfig, study: &Study) -> Result<Enrolled, C
         return Err(CohortProblems::new(Vec::new()));
     };
     let mut intake = intake((source, Terms::Job), outcome, &[]);
-    intake.record(Recorder::new(None, (HashSet::new(), source.decimal)));
+    let numbers = (HashSet::new(), source.decimal);
+    intake.record(Recorder::new(None, numbers, Room::Memory));
     read_source(source, &mut intake);
-    Enrolled::new(Arc::new(intake.into_table()?), (source, Terms::Job), study)
+    Enrolled::new(Arc::new(intake.into_rows()?), (source, Terms::Job), study)
 }
 
 /// The places of the features that the hospitals of a study count on grids: of each the site declares where its values lie.

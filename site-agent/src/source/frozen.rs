@@ -1,14 +1,21 @@
 //! Rows of a source as they were when they were read: what a study freezes, and what its runs read.
 
 pub(super) mod fields;
+mod recorder;
+mod rows;
 
-use super::field::Field;
-use super::intake::{Intake, Single, strip};
+pub(super) use recorder::Recorder;
+pub use recorder::Room;
+pub use rows::{Damaged, FrozenRows};
+
+use super::enrolled::{first_pass, of_patients};
+use super::intake::{Intake, Single, repeated};
 use super::layout::Layout;
 use super::outcome::retain;
+use super::problem::{Fault, Faults};
 use super::terms::Terms;
 use super::{CohortProblem, CohortProblems, read_source};
-use crate::config::{DecimalMark, SourceConfig};
+use crate::config::SourceConfig;
 use fields::Fields;
 use protocol::cohort::{CohortSpecification, Feature, FeatureKind};
 use protocol::study::Study;
@@ -16,8 +23,8 @@ use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::ops::ControlFlow;
-use std::slice::from_mut;
 
 /// Rows of which the bytes of a commitment are made at once.
 const ROWS_AT_ONCE: usize = 256;
@@ -55,18 +62,6 @@ pub(super) trait Rows: Send + Sync {
     }
 }
 
-/// Which columns an intake keeps as they are, and what it has kept.
-#[derive(Clone)]
-pub(super) struct Recorder {
-    /// None: all of them.
-    wanted: Option<HashSet<String>>,
-    /// Those of which nothing but the numbers counts, and what stands before their decimals.
-    numbers: (HashSet<String>, DecimalMark),
-    /// Whether each is among them.
-    is_number: Vec<bool>,
-    pub(super) table: FrozenTable,
-}
-
 /// What a study wants of a source.
 pub struct Freezing<'s> {
     /// Where the patients are, and how their columns read.
@@ -82,9 +77,9 @@ pub struct Freezing<'s> {
 /// What a study has frozen of a source.
 pub struct FrozenPatients {
     /// The rows of patients who have at least one outcome.
-    pub table: FrozenTable,
-    /// The places of those with each outcome, among all of them.
-    pub with_outcome: Vec<Vec<usize>>,
+    pub rows: FrozenRows,
+    /// Which outcomes each of them has: the lowest bit stands for the first.
+    pub outcomes: Vec<u32>,
 }
 
 impl<'s> Freezing<'s> {
@@ -100,12 +95,12 @@ impl<'s> Freezing<'s> {
         }
     }
 
-    /// Reads the source once, and keeps the rows of patients who have at least one outcome.
+    /// Reads the source once, and keeps the rows of patients who have at least one outcome where there is room.
     ///
     /// # Errors
     /// [`CohortProblems`]: everything that does not fit any of the cohorts, none of it with a patient's value.
-    pub fn read(&self) -> Result<FrozenPatients, CohortProblems> {
-        self.freeze(self.record(self.wanted(), self.numbers())?)
+    pub fn read(&self, room: Room) -> Result<FrozenPatients, CohortProblems> {
+        self.freeze(self.record(self.wanted(), self.numbers(), room)?)
     }
 
     /// What the site declares otherwise than any of the cohorts takes for granted. No row is read.
@@ -126,32 +121,33 @@ impl<'s> Freezing<'s> {
         &self,
         wanted: Option<HashSet<String>>,
         numbers: HashSet<String>,
-    ) -> Result<FrozenTable, CohortProblems> {
+        room: Room,
+    ) -> Result<FrozenRows, CohortProblems> {
         let Some(first) = self.cohorts.first() else {
             return Err(CohortProblems::new(Vec::new()));
         };
         let mut intake = self.intake(first, &self.gridded);
-        intake.record(Recorder::new(wanted, (numbers, self.source.decimal)));
+        intake.record(Recorder::new(wanted, (numbers, self.source.decimal), room));
         read_source(self.source, &mut intake);
-        intake.into_table()
+        intake.into_rows()
     }
 
     /// Of all rows of the source those of patients who have at least one outcome.
-    pub(super) fn freeze(&self, mut table: FrozenTable) -> Result<FrozenPatients, CohortProblems> {
-        let mut has_outcome = vec![false; table.rows.len()];
-        for cohort in &self.cohorts {
-            let mut intake = self.intake(&with_features(cohort, |_| false), &HashSet::new());
-            table.feed(from_mut(&mut intake), None);
-            for place in intake.places_with_outcome() {
-                has_outcome[place] = true;
-            }
-        }
-        table.keep(&has_outcome);
-        let with_outcome = self.judge(&table)?;
-        Ok(FrozenPatients {
-            table,
-            with_outcome,
-        })
+    pub(super) fn freeze(&self, mut rows: FrozenRows) -> Result<FrozenPatients, CohortProblems> {
+        let outcomes = self.cohorts.iter().map(|cohort| {
+            let own = with_features(cohort, |_| false);
+            self.intake(&own, &HashSet::new())
+        });
+        let mut outcomes: Vec<Intake> = outcomes.collect();
+        first_pass(&rows, &mut outcomes, None);
+        // What is wrong is said of the patients who are kept.
+        outcomes.iter_mut().for_each(|one| drop(one.judge()));
+        let mut has_outcome = Vec::with_capacity(rows.patients());
+        of_patients(&rows, &mut outcomes, &mut |own| has_outcome.push(own != 0))?;
+        rows.keep(&has_outcome);
+        drop(has_outcome);
+        let outcomes = self.judge(&rows)?;
+        Ok(FrozenPatients { rows, outcomes })
     }
 
     /// The names of the columns that it wants; none where it wants all.
@@ -192,9 +188,9 @@ impl<'s> Freezing<'s> {
 
     /// Whether the rows fit every cohort, and which of them each is of. The features are read once, of all patients, as the study's card
     /// reads them; with each outcome again only those of which codes count as missing if enough of its patients have them.
-    fn judge(&self, table: &FrozenTable) -> Result<Vec<Vec<usize>>, CohortProblems> {
+    fn judge(&self, rows: &FrozenRows) -> Result<Vec<u32>, CohortProblems> {
         let mut problems: Vec<CohortProblem> = Vec::new();
-        let mut note = |found: &CohortProblems| {
+        let mut note = |found: CohortProblems| {
             for problem in found.problems() {
                 if !problems.contains(problem) {
                     problems.push(problem.clone());
@@ -202,32 +198,74 @@ impl<'s> Freezing<'s> {
             }
         };
         let of_features = |first: &CohortSpecification| {
-            let intake = self.intake(first, &self.gridded);
-            let mut intake = intake.of_queries();
-            table.feed_doubtful(&mut intake);
-            intake.into_problems()
+            let mut intake = self.intake(first, &self.gridded).of_queries();
+            rows.feed_doubtful(&mut intake);
+            intake.judge().map(drop)
         };
-        let of_outcome = |cohort: &CohortSpecification| {
-            let own = with_features(cohort, |feature| !feature.missing.is_empty());
-            let mut intake = self.intake(&own, &self.gridded_of(cohort, &own));
-            table.feed(from_mut(&mut intake), None);
-            intake.into_outcome()
+        let of_outcomes = || {
+            let intakes = self.cohorts.iter().map(|cohort| {
+                let own = with_features(cohort, |feature| !feature.missing.is_empty());
+                self.intake(&own, &self.gridded_of(cohort, &own))
+            });
+            let mut intakes: Vec<Intake> = intakes.collect();
+            first_pass(rows, &mut intakes, None);
+            let judged: Vec<_> = intakes.iter_mut().map(Intake::judge).collect();
+            (intakes, judged)
         };
-        let (of_features, of_outcomes) = rayon::join(
-            || self.cohorts.first().map(of_features),
-            || self.cohorts.par_iter().map(of_outcome).collect::<Vec<_>>(),
+        let (of_features, ((mut intakes, judged), repeated)) = rayon::join(
+            || self.cohorts.first().map_or(Ok(()), of_features),
+            || rayon::join(of_outcomes, || self.repeated(rows)),
         );
-        of_features.iter().for_each(&mut note);
-        let mut places = Vec::new();
-        for of_outcome in of_outcomes {
-            match of_outcome {
-                Ok((known, _)) => places.push(known),
-                Err(found) => note(&found),
-            }
+        of_features.err().into_iter().for_each(&mut note);
+        repeated.err().into_iter().for_each(&mut note);
+        judged.into_iter().filter_map(Result::err).for_each(note);
+        if !problems.is_empty() {
+            return Err(CohortProblems::new(problems));
         }
-        match problems.is_empty() {
-            true => Ok(places),
-            false => Err(CohortProblems::new(problems)),
+        let mut outcomes = Vec::with_capacity(rows.patients());
+        of_patients(rows, &mut intakes, &mut |own| outcomes.push(own))?;
+        Ok(outcomes)
+    }
+
+    /// Whether each patient is there once, where the site names patients. Few bytes are kept of each: those who may be there twice are
+    /// looked at again.
+    fn repeated(&self, rows: &FrozenRows) -> Result<(), CohortProblems> {
+        let (called, word) = super::called(self.source);
+        let damaged = |Damaged| CohortProblems::new(vec![Damaged.problem(&called)]);
+        if self.source.patient.is_none() {
+            return Ok(());
+        }
+        let digest = RandomState::new();
+        let mut digests: Vec<u64> = Vec::with_capacity(rows.patients());
+        let visited = rows.visit(&mut |table| {
+            let identifiers = table.identifiers(self.source).into_par_iter();
+            digests.par_extend(identifiers.map(|id| digest.hash_one(id.trim_ascii())));
+            Ok::<_, Damaged>(())
+        });
+        visited.map_err(damaged)?;
+        digests.par_sort_unstable();
+        let equal = digests.windows(2).filter(|two| two[0] == two[1]);
+        let suspects: HashSet<u64> = equal.map(|two| two[0]).collect();
+        if suspects.is_empty() {
+            return Ok(());
+        }
+        let mut seen: HashSet<Vec<u8>> = HashSet::new();
+        let mut faults = Faults::default();
+        let visited = rows.visit(&mut |table| {
+            let identifiers = table.identifiers(self.source).into_iter();
+            for (id, row) in identifiers.zip(&table.rows) {
+                let id = id.trim_ascii();
+                if suspects.contains(&digest.hash_one(id)) && !seen.insert(id.to_vec()) {
+                    faults.add(Fault::Repeated, *row);
+                }
+            }
+            Ok::<_, Damaged>(())
+        });
+        visited.map_err(damaged)?;
+        let problems = faults.rows(word).map(|(_, rows)| repeated(&called, rows));
+        match problems.collect::<Vec<_>>() {
+            none if none.is_empty() => Ok(()),
+            problems => Err(CohortProblems::new(problems)),
         }
     }
 
@@ -321,18 +359,6 @@ impl FrozenTable {
             .for_each(|column| column.write(row, bytes));
     }
 
-    /// As [`Rows::feed`] of all, but for the columns of numbers that all fit: reading them would say nothing.
-    fn feed_doubtful(&self, intake: &mut Intake) {
-        let mut layout = intake.layout(&self.names);
-        intake.pass_over(&mut layout, |column, reader| {
-            let span = self.columns[column].span();
-            span.is_some_and(|span| reader.takes_all(span))
-        });
-        self.fill(from_mut(intake), &[layout], None, &mut |_| {
-            ControlFlow::Continue(())
-        });
-    }
-
     /// As [`Rows::in_blocks`], of columns that are found already.
     fn fill(
         &self,
@@ -340,7 +366,7 @@ impl FrozenTable {
         layouts: &[Layout],
         kept: Option<&[bool]>,
         after: &mut dyn FnMut(&mut [Intake]) -> ControlFlow<()>,
-    ) {
+    ) -> ControlFlow<()> {
         for (place, rows) in self.rows.chunks(ROWS_OF_BLOCK).enumerate() {
             let first = place * ROWS_OF_BLOCK;
             let field = |column: usize, row: usize| self.columns[column].field(first + row);
@@ -348,10 +374,9 @@ impl FrozenTable {
             for (intake, layout) in intakes.iter_mut().zip(layouts) {
                 intake.batch_of(rows, kept, layout, &Single(field));
             }
-            if after(intakes).is_break() {
-                return;
-            }
+            after(intakes)?;
         }
+        ControlFlow::Continue(())
     }
 
     /// Keeps the marked rows.
@@ -365,27 +390,10 @@ impl FrozenTable {
     }
 }
 
-impl Rows for FrozenTable {
-    fn patients(&self) -> usize {
-        self.rows.len()
-    }
-
-    fn in_blocks(
-        &self,
-        intakes: &mut [Intake],
-        kept: Option<&[bool]>,
-        after: &mut dyn FnMut(&mut [Intake]) -> ControlFlow<()>,
-    ) {
-        let layouts = intakes.iter_mut().map(|one| one.layout(&self.names));
-        let layouts: Vec<Layout> = layouts.collect();
-        self.fill(intakes, &layouts, kept, after);
-    }
-}
-
 impl fmt::Debug for FrozenPatients {
     /// The count only.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.table.fmt(formatter)
+        self.rows.fmt(formatter)
     }
 }
 
@@ -393,75 +401,5 @@ impl fmt::Debug for FrozenTable {
     /// The count only.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} frozen patients", self.rows.len())
-    }
-}
-
-impl Recorder {
-    pub(super) fn new(
-        wanted: Option<HashSet<String>>,
-        numbers: (HashSet<String>, DecimalMark),
-    ) -> Self {
-        Self {
-            wanted,
-            numbers,
-            is_number: Vec::new(),
-            table: FrozenTable {
-                names: Vec::new(),
-                rows: Vec::new(),
-                columns: Vec::new(),
-            },
-        }
-    }
-
-    /// Which columns are needed.
-    pub(super) fn needed(&self) -> super::layout::NeededColumns {
-        match &self.wanted {
-            None => super::layout::NeededColumns::All,
-            Some(names) => super::layout::NeededColumns::Named(names.clone()),
-        }
-    }
-
-    /// The places of the wanted columns among `names`.
-    pub(super) fn places(&mut self, names: &[String]) -> Vec<usize> {
-        let needed = self.needed();
-        let places: Vec<usize> = (0..names.len())
-            .filter(|place| needed.has(&names[*place]))
-            .collect();
-        self.table.names = places.iter().map(|place| names[*place].clone()).collect();
-        self.table.columns = vec![Fields::default(); places.len()];
-        let names = self.table.names.iter();
-        self.is_number = names.map(|name| self.numbers.0.contains(name)).collect();
-        places
-    }
-
-    /// Keeps one row.
-    pub(super) fn keep<'f>(&mut self, row: u64, fields: impl Iterator<Item = Field<'f>>) {
-        self.table.rows.push(row);
-        let decimal = self.numbers.1;
-        let columns = self.table.columns.iter_mut().zip(&self.is_number);
-        for ((column, is_number), field) in columns.zip(fields) {
-            column.add(field, *is_number, decimal);
-        }
-    }
-
-    /// Keeps rows, of the fields that `field` gives by column and row.
-    pub(super) fn keep_all<'f>(
-        &mut self,
-        rows: &[u64],
-        field: impl Fn(usize, usize) -> Field<'f> + Sync,
-    ) {
-        self.table.rows.extend_from_slice(rows);
-        let decimal = self.numbers.1;
-        let width = strip(self.table.columns.len());
-        let strips = self.table.columns.par_chunks_mut(width);
-        let strips = strips.zip(self.is_number.par_chunks(width)).enumerate();
-        strips.for_each(|(strip, (columns, are_numbers))| {
-            for row in 0..rows.len() {
-                let columns = columns.iter_mut().zip(are_numbers).enumerate();
-                for (place, (column, is_number)) in columns {
-                    column.add(field(strip * width + place, row), *is_number, decimal);
-                }
-            }
-        });
     }
 }

@@ -3,10 +3,11 @@
 mod problems;
 mod rows;
 
+pub(super) use problems::repeated;
 pub(super) use rows::{Batch, Numbers, Single, strip};
 
 use super::column::ColumnReader;
-use super::frozen::{FrozenTable, Recorder};
+use super::frozen::{FrozenRows, Recorder};
 use super::layout::{Layout, NeededColumns, places, position};
 use super::misfit::{Cause, Structure};
 use super::outcome::{OutcomeReader, retain};
@@ -160,47 +161,25 @@ impl Intake {
     }
 
     /// The rows that were kept, or what was wrong with the source.
-    pub(super) fn into_table(mut self) -> Result<FrozenTable, CohortProblems> {
+    pub(super) fn into_rows(mut self) -> Result<FrozenRows, CohortProblems> {
         self.collect_problems();
-        match self.recorder {
-            Some(recorder) if self.problems.is_empty() => Ok(recorder.table),
-            _ => Err(CohortProblems::new(self.problems)),
+        let rows = self.recorder.take().map(Recorder::finish);
+        match rows {
+            Some(Ok(rows)) if self.problems.is_empty() => return Ok(rows),
+            Some(Err(failed)) => {
+                let wanted = "room for its rows in the site's folder";
+                let problem =
+                    CohortProblem::of_source(&self.source, Cause::Source, &failed, wanted);
+                self.problems.push(problem);
+            }
+            Some(Ok(_)) | None => {}
         }
+        Err(CohortProblems::new(self.problems))
     }
 
     /// What is wrong before a row is read.
     pub(super) fn declared(self) -> Vec<CohortProblem> {
         self.problems
-    }
-
-    /// What was wrong.
-    pub(super) fn into_problems(mut self) -> CohortProblems {
-        self.settle();
-        self.collect_problems();
-        CohortProblems::new(self.problems)
-    }
-
-    /// The places of the rows of patients who have an outcome.
-    pub(super) fn places_with_outcome(mut self) -> Vec<usize> {
-        let left_out = self.settle();
-        let keep = marks(self.places_of_patients.len(), &left_out);
-        retain(&mut self.places_of_patients, &keep);
-        self.places_of_patients
-    }
-
-    /// The places of the rows of patients who have an outcome, and the outcome.
-    pub(super) fn into_outcome(mut self) -> Result<(Vec<usize>, Outcome), CohortProblems> {
-        let left_out = self.settle();
-        self.collect_problems();
-        let keep = marks(self.places_of_patients.len(), &left_out);
-        self.leave_out(&left_out);
-        match self.outcome {
-            Some(mut outcome) if self.problems.is_empty() => {
-                retain(&mut self.places_of_patients, &keep);
-                Ok((self.places_of_patients, outcome.take()))
-            }
-            _ => Err(CohortProblems::new(self.problems)),
-        }
     }
 
     /// Reads features alone, of patients whose outcome nobody knows yet.
@@ -391,6 +370,11 @@ impl Intake {
 
     /// True where reading on is of no use, or no longer allowed.
     pub(super) fn is_over(&self) -> bool {
+        let failed = self.recorder.as_ref().and_then(Recorder::failed);
+        failed.is_some() || self.is_too_long()
+    }
+
+    fn is_too_long(&self) -> bool {
         self.ragged_rows > RAGGED_MAX || self.rows > rows::ROWS_MAX
     }
 

@@ -1,12 +1,13 @@
 //! Pairs of patients that a physician has judged: a CSV file with the columns `patient`, `other` and `similar`, and any others. It never
 //! leaves the site. Problems name lines and no patient.
 
+use super::frozen::{Damaged, FrozenRows};
 use super::misfit::Cause;
 use super::problem::{CohortProblem, CohortProblems, ROWS_NAMED_MAX, Rows};
 use crate::config::SourceConfig;
 use csv::{ByteRecord, ReaderBuilder};
 use similarity::learn::unpsl::JudgedPairs;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Bytes of a file of pairs: a million pairs of long identifiers.
 const LENGTH_MAX: u64 = 64 << 20;
@@ -182,17 +183,31 @@ impl Judged {
         }
     }
 
-    /// Whether each patient of a pair is among these.
+    /// Whether each patient of a pair is among these, of which `source` says how a patient is named.
     ///
     /// # Errors
     /// The lines of those who are not.
-    pub fn check(&self, identifiers: &[Vec<u8>]) -> Result<(), CohortProblems> {
-        let known: std::collections::HashSet<&[u8]> =
-            identifiers.iter().map(|one| one.trim_ascii()).collect();
+    pub fn check(&self, rows: &FrozenRows, source: &SourceConfig) -> Result<(), CohortProblems> {
+        let wanted: HashSet<&Vec<u8>> = self.rows.iter().flat_map(|row| &row.pair).collect();
+        let mut known: HashSet<Vec<u8>> = HashSet::new();
+        let visited = rows.visit(&mut |table| {
+            let named = table.identifiers(source).into_iter();
+            let named = named.map(|one| one.trim_ascii().to_vec());
+            known.extend(named.filter(|one| wanted.contains(one)));
+            Ok::<_, Damaged>(())
+        });
+        visited.map_err(|damaged| {
+            let (called, _) = super::called(source);
+            CohortProblems::new(vec![damaged.problem(&called)])
+        })?;
+        self.among(&known)
+    }
+
+    fn among(&self, known: &HashSet<Vec<u8>>) -> Result<(), CohortProblems> {
         let mut faults = Faults::default();
         for row in &self.rows {
             for (column, id) in [PATIENT, OTHER].into_iter().zip(&row.pair) {
-                if !known.contains(id.as_slice()) {
+                if !known.contains(id) {
                     let wanted = "an identifier of a patient with an outcome of the study";
                     faults.note(row.line, column, "an unknown patient", wanted);
                 }
@@ -311,8 +326,8 @@ mod tests {
         assert_eq!(placed.pairs.pairs(), [([0, 1], false), ([1, 2], true)]);
         let remark = placed.remark.unwrap().to_string();
         assert!(remark.contains("line 4"), "{remark}");
-        let owned: Vec<Vec<u8>> = identifiers.iter().map(|one| one.to_vec()).collect();
-        let unknown = judged.check(&owned).unwrap_err().to_string();
+        let owned = identifiers.iter().map(|one| one.to_vec()).collect();
+        let unknown = judged.among(&owned).unwrap_err().to_string();
         assert!(unknown.contains("column \"other\", line 4"), "{unknown}");
     }
 }

@@ -11,7 +11,9 @@ use crate::books::key;
 use crate::cli::StudyApprove;
 use crate::config::{ConfigError, SiteConfig};
 use crate::source::snapshot::{self, SnapshotDigest};
-use crate::source::{self, CohortProblems, Freezing, FrozenPatients, FrozenTable, Judged};
+use crate::source::{
+    self, CohortProblems, Damaged, Freezing, FrozenPatients, FrozenRows, Judged, Room,
+};
 use parquet::errors::ParquetError;
 use privacy::{Fingerprint, Permission, Rules};
 use protocol::study::{Approval, CertificateFingerprint, SignedApproval, Study};
@@ -26,6 +28,8 @@ use wire::jobs::StudyFileError;
 use wire::{SignatureError, Signer, TlsError, private};
 
 const RANDOM_BYTES: usize = 32;
+/// Values of patients in memory at once: 256 MiB of numbers. The others wait on the disk.
+const VALUES_IN_MEMORY: usize = 1 << 25;
 /// How the name of a folder ends that is not complete.
 const PARTIAL: &str = ".partial";
 /// What people do where their declarations and a study differ.
@@ -95,6 +99,9 @@ pub enum StudyError {
         #[source]
         source: io::Error,
     },
+    /// Rows that waited on the disk cannot be read again.
+    #[error(transparent)]
+    Rows(#[from] Damaged),
     /// The snapshot could not be made.
     #[error("the snapshot could not be made: {0}")]
     Snapshot(String),
@@ -118,22 +125,24 @@ pub fn approve(asked: &StudyApprove, now: Timestamp) -> Result<SignedApproval, S
     judge(&config, &study, &known, now, asked.confirm_units)?;
     let cell_min = config.policy.rules().cell_min;
     let freezing = Freezing::of_study(&config.source, &study, cell_min);
-    let FrozenPatients {
-        table,
-        with_outcome,
-    } = freezing
-        .read()
-        .map_err(|problems| match freezing.declared().is_empty() {
-            true => StudyError::Data(problems),
-            false => StudyError::Differs(problems),
-        })?;
     let folder = Partial::begin(&config, &study)?;
+    let aside = folder.aside()?;
+    let room = Room::Folder {
+        folder: aside.path().to_path_buf(),
+        values: VALUES_IN_MEMORY,
+    };
+    let FrozenPatients { rows, outcomes } =
+        freezing
+            .read(room)
+            .map_err(|problems| match freezing.declared().is_empty() {
+                true => StudyError::Data(problems),
+                false => StudyError::Differs(problems),
+            })?;
     let (snapshot, known_patients) = rayon::join(
-        || folder.freeze(&table),
+        || folder.freeze(&rows),
         || {
-            let identifiers = table.identifiers(&config.source);
-            let pairs = judged(&config, &study, &identifiers)?;
-            let patients = Patients::new(&config, &identifiers, &with_outcome)?;
+            let pairs = judged(&config, &study, &rows)?;
+            let patients = Patients::new(&config, &study, &rows, &outcomes)?;
             Ok::<_, StudyError>((pairs, patients))
         },
     );
@@ -148,8 +157,8 @@ pub fn approve(asked: &StudyApprove, now: Timestamp) -> Result<SignedApproval, S
     };
     sharing.judge()?;
     let random = random().map_err(|source| unwritten(Path::new("/dev/urandom"), source))?;
-    let patients_at_most = table.patients().next_multiple_of(10);
-    let snapshot = snapshot.and_then(|written| folder.keep(written, table))?;
+    let patients_at_most = (outcomes.len() as u64).next_multiple_of(10);
+    let snapshot = snapshot.and_then(|written| folder.keep(written, (rows, aside)))?;
     let parts = (text.as_slice(), pairs.as_deref());
     let commitment = commitment(&random, parts, cell_min, |write| write(&snapshot));
     let approval = Approval {
@@ -192,14 +201,16 @@ fn as_reviewed(config: &SiteConfig, word: &Path) -> Result<Study, StudyError> {
 fn judged(
     config: &SiteConfig,
     study: &Study,
-    identifiers: &[Vec<u8>],
+    rows: &FrozenRows,
 ) -> Result<Option<Vec<u8>>, StudyError> {
     if study.judgements.is_none() {
         return Ok(None);
     }
     let (bytes, name) = Judged::bytes_of_site(&config.source).map_err(StudyError::Data)?;
     let judged = Judged::read(&bytes, &name).map_err(StudyError::Data)?;
-    judged.check(identifiers).map_err(StudyError::Data)?;
+    judged
+        .check(rows, &config.source)
+        .map_err(StudyError::Data)?;
     Ok(Some(bytes))
 }
 
@@ -213,19 +224,26 @@ struct Patients {
 impl Patients {
     fn new(
         config: &SiteConfig,
-        identifiers: &[Vec<u8>],
-        with_outcome: &[Vec<usize>],
+        study: &Study,
+        rows: &FrozenRows,
+        outcomes: &[u32],
     ) -> Result<Self, StudyError> {
-        let of_outcome = |places: &Vec<usize>| {
-            let own = places.iter().map(|place| &identifiers[*place]);
-            key::fingerprint(&config.folder, own)
-        };
         // The first makes the site's key, where there is none.
-        let all = key::fingerprint(&config.folder, identifiers)?;
-        let with_outcome = with_outcome.par_iter().map(of_outcome);
+        let key = key::of_fingerprints(&config.folder)?;
+        let mut digests: Vec<u64> = Vec::with_capacity(outcomes.len());
+        rows.visit(&mut |table| {
+            let identifiers = table.identifiers(&config.source).into_par_iter();
+            digests.par_extend(identifiers.map(|one| key.digest(&one)));
+            Ok::<_, Damaged>(())
+        })?;
+        let of_outcome = |place: usize| {
+            let own = digests.par_iter().zip(outcomes);
+            let own = own.filter(|(_, outcomes)| *outcomes >> place & 1 == 1);
+            Fingerprint::of_digests(own.map(|(digest, _)| *digest).collect())
+        };
         Ok(Self {
-            all,
-            with_outcome: with_outcome.collect::<Result<_, _>>()?,
+            with_outcome: (0..study.outcomes.len()).map(of_outcome).collect(),
+            all: Fingerprint::of_digests(digests),
         })
     }
 
@@ -417,14 +435,19 @@ impl Partial {
         }
     }
 
+    /// A folder for rows that memory has no room for. It goes before the approval is complete.
+    fn aside(&self) -> Result<TempDir, StudyError> {
+        tempfile::tempdir_in(self.partial.path()).map_err(|source| unwritten(&self.folder, source))
+    }
+
     /// Writes the snapshot of the patients.
-    fn freeze(&self, table: &FrozenTable) -> Result<(SnapshotDigest, File), StudyError> {
+    fn freeze(&self, rows: &FrozenRows) -> Result<(SnapshotDigest, File), StudyError> {
         let failed = |source| unwritten(&self.folder, source);
         let path = self.partial.path().join(SNAPSHOT);
         let mut options = OpenOptions::new();
         let file = private::open(&path, options.write(true).create_new(true));
         let mut file = file.map_err(failed)?;
-        let digest = snapshot::write(table, &mut file).map_err(|error| match error {
+        let digest = snapshot::write(rows, &mut file).map_err(|error| match error {
             ParquetError::External(source) => match source.downcast::<io::Error>() {
                 Ok(source) => failed(*source),
                 Err(other) => StudyError::Snapshot(other.to_string()),
@@ -438,9 +461,14 @@ impl Partial {
     fn keep(
         &self,
         (digest, file): (SnapshotDigest, File),
-        table: FrozenTable,
+        (rows, aside): (FrozenRows, TempDir),
     ) -> Result<SnapshotDigest, StudyError> {
-        let (on_disk, ()) = rayon::join(|| file.sync_all(), || drop(table));
+        let let_go = || {
+            drop(rows);
+            aside.close()
+        };
+        let (on_disk, gone) = rayon::join(|| file.sync_all(), let_go);
+        gone.map_err(|source| unwritten(&self.folder, source))?;
         on_disk.map_err(|source| unwritten(&self.folder, source))?;
         Ok(digest)
     }

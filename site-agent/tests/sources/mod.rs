@@ -6,7 +6,7 @@
 use protocol::job::Job;
 use similarity::cohort::{Cohort, Values};
 use site_agent::config::{SiteConfig, SourceConfig};
-use site_agent::source::{CohortProblems, Freezing, SiteCohort, read_cohort};
+use site_agent::source::{CohortProblems, Freezing, Room, SiteCohort, read_cohort};
 use std::path::Path;
 
 /// A job with every kind of feature.
@@ -48,8 +48,8 @@ pub(crate) fn identifiers(source: &SourceConfig, job: &Job) -> Vec<Vec<u8>> {
         gridded: std::collections::HashSet::new(),
         cell_min: 1,
     };
-    let frozen = freezing.read().unwrap();
-    frozen.table.identifiers(source)
+    let frozen = freezing.read(Room::Memory).unwrap();
+    frozen.rows.table().unwrap().identifiers(source)
 }
 
 /// The bits of a numeric column, so that missing values compare too.

@@ -216,7 +216,7 @@ fn the_frozen_patients_and_the_backup_of_an_earlier_release_mean_the_same() {
     let wanted = "fc298f7ee8f5bce5eb75e068cbfe78af808d19a8ba0d63ca84bd3483cd09755c";
     assert_eq!(digest(&rows), wanted);
     // What this release would store of them says the same.
-    let again = Snapshot::of_bytes(snapshot::to_bytes(&table).unwrap());
+    let again = Snapshot::of_bytes(snapshot::to_bytes(&table.clone().into()).unwrap());
     assert!(again.unwrap().table().unwrap() == table, "other patients");
 
     // Every file of the backup is the one that was copied.

@@ -13,7 +13,7 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 use site_agent::books::{journal, transcript};
 use site_agent::config::SiteConfig;
-use site_agent::source::{Freezing, snapshot};
+use site_agent::source::{Freezing, Room, snapshot};
 use std::collections::HashSet;
 use std::fs;
 use std::path::PathBuf;
@@ -268,8 +268,8 @@ fn frozen() -> Vec<u8> {
         gridded: HashSet::new(),
         cell_min: 1,
     };
-    let table = freezing.read().unwrap().table;
-    snapshot::to_bytes(&table).unwrap()[32..].to_vec()
+    let table = freezing.read(Room::Memory).unwrap().rows.table().unwrap();
+    snapshot::to_bytes(&table.clone().into()).unwrap()[32..].to_vec()
 }
 
 fn patients() -> String {

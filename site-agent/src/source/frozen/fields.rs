@@ -35,6 +35,18 @@ pub(in crate::source) enum Values {
     Mixed,
 }
 
+/// What a column holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::source) enum Type {
+    None,
+    Text,
+    Numbers,
+    Integers,
+    Booleans,
+    Days,
+    Mixed,
+}
+
 /// The least and the most of some numbers; where there are none, the least is infinite.
 #[derive(Clone, Copy)]
 pub(in crate::source) struct Span {
@@ -93,6 +105,28 @@ impl Fields {
                 self.spell(decimal);
                 self.push(field);
             }
+        }
+    }
+
+    /// What the column holds.
+    pub(in crate::source) fn own_type(&self) -> Type {
+        match &self.values {
+            Values::None => Type::None,
+            Values::Text { .. } => Type::Text,
+            Values::Numbers(_) => Type::Numbers,
+            Values::Integers(_) => Type::Integers,
+            Values::Booleans(_) => Type::Booleans,
+            Values::Days(_) => Type::Days,
+            Values::Mixed => Type::Mixed,
+        }
+    }
+
+    /// Holds what all rows of its column hold, of which it has a part.
+    pub(super) fn become_one(&mut self, all: Type, decimal: DecimalMark) {
+        match (&self.values, all) {
+            (Values::None, all) => self.values = Values::without(all, self.is_null.len()),
+            (Values::Numbers(_), Type::Text) => self.spell(decimal),
+            _ => {}
         }
     }
 
@@ -221,6 +255,14 @@ impl Span {
         (span.finite == 0.0).then_some(span)
     }
 
+    /// The same where a row has none.
+    pub(super) fn with_null(self) -> Self {
+        Self {
+            has_null: true,
+            ..self
+        }
+    }
+
     #[inline]
     fn widen(&mut self, number: f64, is_null: bool) {
         let (least, most) = match is_null {
@@ -237,7 +279,7 @@ impl Span {
         self.finite += number * 0.0;
     }
 
-    fn and(self, other: Self) -> Self {
+    pub(super) fn and(self, other: Self) -> Self {
         Self {
             least: self.least.min(other.least),
             most: self.most.max(other.most),
@@ -247,19 +289,47 @@ impl Span {
     }
 }
 
+impl Type {
+    /// What two parts of a column hold together; none where that is no column.
+    pub(super) fn and(self, other: Self) -> Option<Self> {
+        match (self, other) {
+            (Self::Mixed, _) | (_, Self::Mixed) => None,
+            (Self::None, one) | (one, Self::None) => Some(one),
+            (one, other) if one == other => Some(one),
+            // Texts were kept as numbers as long as all of them were such.
+            (Self::Numbers, Self::Text) | (Self::Text, Self::Numbers) => Some(Self::Text),
+            (_, _) => None,
+        }
+    }
+}
+
 impl Values {
     /// Of the type of `field`, after `rows` that have none.
     fn of_type(field: &Field<'_>, rows: usize) -> Self {
-        match field {
-            Field::Null => Self::None,
-            Field::Text(_) => Self::Text {
+        let own = match field {
+            Field::Null => Type::None,
+            Field::Text(_) => Type::Text,
+            Field::Number(_) => Type::Numbers,
+            Field::Integer(_) => Type::Integers,
+            Field::Boolean(_) => Type::Booleans,
+            Field::Date(_) => Type::Days,
+        };
+        Self::without(own, rows)
+    }
+
+    /// Of a type, of `rows` that have none.
+    fn without(own: Type, rows: usize) -> Self {
+        match own {
+            Type::None => Self::None,
+            Type::Mixed => Self::Mixed,
+            Type::Text => Self::Text {
                 text: Vec::new(),
                 ends: vec![0; rows],
             },
-            Field::Number(_) => Self::Numbers(vec![0.0; rows]),
-            Field::Integer(_) => Self::Integers(vec![0; rows]),
-            Field::Boolean(_) => Self::Booleans(vec![false; rows]),
-            Field::Date(_) => Self::Days(vec![Date::MIN; rows]),
+            Type::Numbers => Self::Numbers(vec![0.0; rows]),
+            Type::Integers => Self::Integers(vec![0; rows]),
+            Type::Booleans => Self::Booleans(vec![false; rows]),
+            Type::Days => Self::Days(vec![Date::MIN; rows]),
         }
     }
 

@@ -52,7 +52,7 @@ impl Intake {
             self.problems
                 .push(problem("", &wanted).in_rows(fault, rows));
         }
-        if self.is_over() {
+        if self.is_too_long() {
             let wanted = format!(
                 "at most {ROWS_MAX} rows, and {RAGGED_MAX} with another number of fields than the header"
             );
@@ -118,8 +118,12 @@ impl Intake {
             count: repeated.len() as u64,
             first: named.map(|index| self.rows_of_patients[*index]).collect(),
         };
-        let wanted = "each patient once";
-        let problem = CohortProblem::of_source(&self.source, Cause::Values, "", wanted);
-        self.problems.push(problem.in_rows(Fault::Repeated, rows));
+        self.problems.push(self::repeated(&self.source, rows));
     }
+}
+
+/// Rows of patients of earlier ones.
+pub(in crate::source) fn repeated(source: &str, rows: Rows) -> CohortProblem {
+    let problem = CohortProblem::of_source(source, Cause::Values, "", "each patient once");
+    problem.in_rows(Fault::Repeated, rows)
 }

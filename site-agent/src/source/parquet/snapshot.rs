@@ -4,8 +4,8 @@ mod stored;
 
 pub use stored::Snapshot;
 
-use super::super::frozen::FrozenTable;
-use super::super::frozen::fields::{Fields, Values};
+use super::super::frozen::fields::{Fields, Type as Held, Values};
+use super::super::frozen::{Damaged, FrozenRows, FrozenTable};
 use super::BATCH_ROWS;
 use bytes::Bytes;
 use parquet::basic::{Encoding, LogicalType, Repetition, Type as Physical};
@@ -40,46 +40,78 @@ const COLUMNS_AT_ONCE: usize = 8;
 /// The first column: the rows' numbers in the source.
 const ROW: &str = "row of the source";
 
-/// The table as a Parquet file, as [`write()`] makes it.
+/// The rows as a Parquet file, as [`write()`] makes it.
 ///
 /// # Errors
 /// As [`write()`].
-pub fn to_bytes(table: &FrozenTable) -> Result<Vec<u8>, ParquetError> {
+pub fn to_bytes(rows: &FrozenRows) -> Result<Vec<u8>, ParquetError> {
     let mut file = Cursor::new(Vec::new());
-    write(table, &mut file)?;
+    write(rows, &mut file)?;
     Ok(file.into_inner())
 }
 
-/// Writes the table as a Parquet file, with its SHA-256 in front: a damaged file is never parsed. Returns that digest.
+/// Writes the rows as a Parquet file, with its SHA-256 in front: a damaged file is never parsed. Returns that digest.
 ///
 /// # Errors
 /// [`ParquetError`] where a column holds values of several types, or the file cannot be written.
 pub fn write(
-    table: &FrozenTable,
+    rows: &FrozenRows,
     file: &mut (impl Write + Seek + Send),
 ) -> Result<SnapshotDigest, ParquetError> {
     let row = Type::primitive_type_builder(ROW, Physical::INT64);
     let mut fields = vec![Arc::new(row.with_repetition(Repetition::REQUIRED).build()?)];
-    for (name, column) in table.names.iter().zip(&table.columns) {
-        fields.push(Arc::new(field(name, column)?));
+    for (name, own) in rows.names().iter().zip(rows.types()) {
+        fields.push(Arc::new(field(name, own)?));
     }
     let schema = Type::group_type_builder("patients");
     let schema = Arc::new(schema.with_fields(fields).build()?);
-    let properties = Arc::new(properties(table));
     file.write_all(&[0; DIGEST_BYTES])?;
-    let digesting = Digesting {
+    let mut digesting = Some(Digesting {
         file: &mut *file,
         digest: Sha256::new(),
-    };
-    let buffered = BufWriter::with_capacity(WRITTEN_AT_ONCE, digesting);
-    let mut writer = SerializedFileWriter::new(buffered, schema, Arc::clone(&properties))?;
+    });
+    let mut writer = None;
+    rows.visit(&mut |table| {
+        if let Some(digesting) = digesting.take() {
+            let properties = Arc::new(properties(table));
+            let buffered = BufWriter::with_capacity(WRITTEN_AT_ONCE, digesting);
+            let schema = Arc::clone(&schema);
+            let begun = SerializedFileWriter::new(buffered, schema, Arc::clone(&properties))?;
+            writer = Some((begun, properties));
+        }
+        match &mut writer {
+            Some((writer, properties)) => write_group(writer, table, properties),
+            None => Err(unlike()),
+        }
+    })?;
+    let (writer, _) = writer.ok_or_else(unlike)?;
+    let digesting = writer.into_inner()?.into_inner();
+    let digest = digesting.map_err(IntoInnerError::into_error)?.digest;
+    let digest: SnapshotDigest = digest.finalize().into();
+    file.seek(SeekFrom::Start(0))?;
+    file.write_all(&digest)?;
+    Ok(digest)
+}
+
+impl From<Damaged> for ParquetError {
+    fn from(damaged: Damaged) -> Self {
+        Self::External(Box::new(damaged))
+    }
+}
+
+/// Writes a table as one row group.
+fn write_group(
+    writer: &mut SerializedFileWriter<impl Write + Send>,
+    table: &FrozenTable,
+    properties: &WriterPropertiesPtr,
+) -> Result<(), ParquetError> {
     let columns = writer.schema_descr().columns().to_vec();
     let mut group = writer.next_row_group()?;
     let encode = |first: usize| {
         let places = first..columns.len().min(first + COLUMNS_AT_ONCE);
         let encode = |place: usize| {
             let values = place.checked_sub(1).map(|place| &table.columns[place]);
-            encoded(table, values, &columns[place], &properties)
+            encoded(table, values, &columns[place], properties)
         };
         places.into_par_iter().map(encode).collect::<Vec<_>>()
     };
@@ -96,13 +128,7 @@ pub fn write(
         appended?;
         ready = encoded;
     }
-    group.close()?;
-    let digesting = writer.into_inner()?.into_inner();
-    let digest = digesting.map_err(IntoInnerError::into_error)?.digest;
-    let digest: SnapshotDigest = digest.finalize().into();
-    file.seek(SeekFrom::Start(0))?;
-    file.write_all(&digest)?;
-    Ok(digest)
+    group.close().map(drop)
 }
 
 /// How the columns are encoded. Whoever reads the file reads all of it.
@@ -154,14 +180,14 @@ fn of_many(column: &Fields) -> Option<Encoding> {
 }
 
 /// The Parquet type of a column.
-fn field(name: &str, column: &Fields) -> Result<Type, ParquetError> {
-    let (physical, logical) = match column.values() {
-        Values::None | Values::Text { .. } => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-        Values::Numbers(_) => (Physical::DOUBLE, None),
-        Values::Integers(_) => (Physical::INT64, None),
-        Values::Booleans(_) => (Physical::BOOLEAN, None),
-        Values::Days(_) => (Physical::INT32, Some(LogicalType::Date)),
-        Values::Mixed => {
+fn field(name: &str, own: Held) -> Result<Type, ParquetError> {
+    let (physical, logical) = match own {
+        Held::None | Held::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        Held::Numbers => (Physical::DOUBLE, None),
+        Held::Integers => (Physical::INT64, None),
+        Held::Booleans => (Physical::BOOLEAN, None),
+        Held::Days => (Physical::INT32, Some(LogicalType::Date)),
+        Held::Mixed => {
             let text = format!("column {name:?}: found values of several types, wanted one type");
             return Err(ParquetError::General(text));
         }
