@@ -82,7 +82,8 @@ fn patient(number: usize) -> Patient {
             (2..=5, _) => "0",
             _ => "1",
         },
-        days: (mixed % 10 != 0 && mixed % 3 != 0).then_some((mixed % 700, mixed % 5 < 2)),
+        days: (!mixed.is_multiple_of(10) && !mixed.is_multiple_of(3))
+            .then_some((mixed % 700, mixed % 5 < 2)),
         x: match mixed % 9 {
             0 => None,
             1 => Some(98),

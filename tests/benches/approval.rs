@@ -1,5 +1,6 @@
-//! How long a hospital takes to approve a study of 1,000,000 patients and 100 features, and the memory that it takes:
-//! `cargo bench -p kindred-tests --bench approval -- FOLDER [csv|parquet]`, after `cargo build --release`.
+//! How long a hospital takes to approve a study, as of 1,000,000 patients and 100 features, then to answer for its card, and the memory
+//! that each takes:
+//! `cargo bench -p kindred-tests --bench approval -- FOLDER [csv|parquet [FEATURES]]`, after `cargo build --release`.
 //!
 //! `site-agent/benches/read_cohort.py FOLDER write` makes the files, `read_cohort.py FOLDER` reads them with pandas.
 
@@ -9,8 +10,15 @@ use kindred_tests::deployment::{SITES, certify, tls_of};
 use kindred_tests::federation::config_file;
 use kindred_tests::programs::Home;
 use kindred_tests::studies::{Proposed, STUDY};
+use protocol::job::Job;
+use protocol::message::card::Request;
+use similarity::numeric::seed::Seed;
+use site_agent::config::SiteConfig;
+use site_agent::method::Computation;
+use site_agent::source::Snapshot;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 const FEATURES: usize = 100;
@@ -22,15 +30,17 @@ fn main() {
         return;
     };
     let only = arguments.next();
+    let features = arguments.next().and_then(|word| word.parse().ok());
+    let features = features.unwrap_or(FEATURES);
     for kind in ["csv", "parquet"] {
         if only.as_ref().is_none_or(|only| only == kind) {
-            approve(&folder.join(format!("patients.{kind}")), kind);
+            approve(&folder.join(format!("patients.{kind}")), kind, features);
         }
     }
 }
 
 /// Has a hospital approve a study of the patients in a file.
-fn approve(file: &Path, kind: &str) {
+fn approve(file: &Path, kind: &str, features: usize) {
     let site = SITES[0];
     let home = Home::new();
     certify(&home);
@@ -44,7 +54,7 @@ fn approve(file: &Path, kind: &str) {
              {tls}\n{source}\n{policy}"
         ),
     );
-    let study = Proposed::draft(&draft(), &home);
+    let study = Proposed::draft(&draft(features), &home);
     let begun = Instant::now();
     let approved = study.approve(&home, site).unwrap();
     let seconds = begun.elapsed().as_secs_f64();
@@ -55,17 +65,59 @@ fn approve(file: &Path, kind: &str) {
     println!(
         "{kind}: {patients} patients, {seconds:.2} s, {rate:.0} patients/s, at most {memory} MiB"
     );
+    card(&home, site, &study);
 }
 
-/// A study of all features by one outcome.
-fn draft() -> String {
+/// What the hospital says for the study's card.
+fn card(home: &Home, site: &str, study: &Proposed) {
+    // From here on the kernel counts anew.
+    std::fs::write("/proc/self/clear_refs", "5").unwrap();
+    let folder = home.join(&format!("sites/{site}"));
+    let begun = Instant::now();
+    let config = SiteConfig::open(&home.join(&config_file(site))).unwrap();
+    let (study, cell_min) = (study.study(), config.policy.rules().cell_min);
+    let snapshot = folder.join(format!("studies/{}/snapshot.parquet", study.name));
+    let snapshot = Arc::new(Snapshot::open(&snapshot).unwrap().unwrap());
+    let opened = begun.elapsed().as_secs_f64();
+    let job = Job::parse(&study.card()).unwrap();
+    let cohort = snapshot.cohort(&config.source, &job, cell_min, &[]);
+    let enrolled = snapshot.enrolled(&config.source, study, cell_min);
+    let cohort = cohort.unwrap().with_enrolled(enrolled.unwrap());
+    let secret = Box::new(|_: &[u8]| 1);
+    let rules = config.policy.rules();
+    let made = Computation::new(job, Seed(1), cohort, folder.join("run"), rules, secret);
+    let mut made = made.unwrap_or_else(|_| panic!("a computation"));
+    let ready = begun.elapsed().as_secs_f64();
+    let everyone = Arc::new(Vec::new());
+    let places = 0..u32::try_from(3 * study.features.len()).unwrap();
+    let requests = [
+        Request::Count(Arc::clone(&everyone)),
+        Request::Sum {
+            places: Arc::new(places.collect()),
+            left_out: everyone,
+        },
+    ];
+    for request in requests {
+        let answer = made.answer(&protocol::message::Request::Card(request));
+        answer.unwrap_or_else(|_| panic!("an answer"));
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    let memory = memory_max_mebibytes();
+    println!(
+        "    its card: {seconds:.2} s, of which {opened:.2} s to open and {:.2} s to judge, at most {memory} MiB",
+        ready - opened
+    );
+}
+
+/// A study of so many features by one outcome.
+fn draft(features: usize) -> String {
     let mut draft = format!(
         "name = {STUDY:?}\ntitle = \"Scale\"\npurpose = \"A measurement\"\nuntil = \"2100-01-01\"\n\
          operators = [\"researcher\"]\nhospitals = {SITES:?}\nmethods = [\"regression\"]\n\
          limits = {{ runs = 1, rounds = 100, queries = 1 }}\n\n\
          [[outcomes]]\nname = \"outcome\"\nlabel = \"Outcome\"\ncolumn = \"outcome\"\nkind = \"binary\"\npositive = [\"1\"]\n"
     );
-    for feature in 0..FEATURES {
+    for feature in 0..features {
         let _ = write!(
             draft,
             "\n[[features]]\nname = \"x{feature:02}\"\nkind = \"numeric\"\n"

@@ -107,7 +107,11 @@ fn sealed(entries: &str) -> String {
 /// The pairs of patients that physicians have judged.
 pub fn judged(input: &[u8]) -> bool {
     let read = Judged::read(input, "pairs.csv");
-    read.is_ok_and(|judged| judged.check(&[b"p1".to_vec(), b"p2".to_vec()]).is_ok())
+    read.is_ok_and(|judged| {
+        judged
+            .among(&[b"p1".to_vec(), b"p2".to_vec()].into())
+            .is_ok()
+    })
 }
 
 /// A table of which a study is drafted: of CSV, or of Parquet where it begins as such.

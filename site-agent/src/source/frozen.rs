@@ -6,7 +6,7 @@ mod rows;
 
 pub(super) use recorder::Recorder;
 pub use recorder::Room;
-pub use rows::{Damaged, FrozenRows};
+pub use rows::{Damaged, FrozenRows, Identify};
 
 use super::enrolled::{first_pass, of_patients};
 use super::intake::{Intake, Single, repeated};
@@ -42,6 +42,9 @@ pub struct FrozenTable {
     pub(super) columns: Vec<Fields>,
 }
 
+/// What is done with what intakes have read of a block; it says whether that is enough.
+pub(super) type After<'a> = dyn FnMut(&mut [Intake]) -> ControlFlow<()> + 'a;
+
 /// Frozen patients, in memory or on the disk.
 pub(super) trait Rows: Send + Sync {
     /// How many they are.
@@ -49,12 +52,7 @@ pub(super) trait Rows: Send + Sync {
 
     /// Reads the `kept` ones into every intake, as their source would, block by block until `after` one says that it is enough; all
     /// where nothing says which.
-    fn in_blocks(
-        &self,
-        intakes: &mut [Intake],
-        kept: Option<&[bool]>,
-        after: &mut dyn FnMut(&mut [Intake]) -> ControlFlow<()>,
-    );
+    fn in_blocks(&self, intakes: &mut [Intake], kept: Option<&[bool]>, after: &mut After<'_>);
 
     /// Reads the `kept` ones into every intake; all where nothing says which.
     fn feed(&self, intakes: &mut [Intake], kept: Option<&[bool]>) {
@@ -237,10 +235,9 @@ impl<'s> Freezing<'s> {
         }
         let digest = RandomState::new();
         let mut digests: Vec<u64> = Vec::with_capacity(rows.patients());
-        let visited = rows.visit(&mut |table| {
-            let identifiers = table.identifiers(self.source).into_par_iter();
+        let visited = rows.identifiers(self.source, &mut |_, identifiers| {
+            let identifiers = identifiers.into_par_iter();
             digests.par_extend(identifiers.map(|id| digest.hash_one(id.trim_ascii())));
-            Ok::<_, Damaged>(())
         });
         visited.map_err(damaged)?;
         digests.par_sort_unstable();
@@ -251,15 +248,13 @@ impl<'s> Freezing<'s> {
         }
         let mut seen: HashSet<Vec<u8>> = HashSet::new();
         let mut faults = Faults::default();
-        let visited = rows.visit(&mut |table| {
-            let identifiers = table.identifiers(self.source).into_iter();
-            for (id, row) in identifiers.zip(&table.rows) {
+        let visited = rows.identifiers(self.source, &mut |rows, identifiers| {
+            for (id, row) in identifiers.iter().zip(rows) {
                 let id = id.trim_ascii();
                 if suspects.contains(&digest.hash_one(id)) && !seen.insert(id.to_vec()) {
                     faults.add(Fault::Repeated, *row);
                 }
             }
-            Ok::<_, Damaged>(())
         });
         visited.map_err(damaged)?;
         let problems = faults.rows(word).map(|(_, rows)| repeated(&called, rows));
@@ -365,7 +360,7 @@ impl FrozenTable {
         intakes: &mut [Intake],
         layouts: &[Layout],
         kept: Option<&[bool]>,
-        after: &mut dyn FnMut(&mut [Intake]) -> ControlFlow<()>,
+        after: &mut After<'_>,
     ) -> ControlFlow<()> {
         for (place, rows) in self.rows.chunks(ROWS_OF_BLOCK).enumerate() {
             let first = place * ROWS_OF_BLOCK;

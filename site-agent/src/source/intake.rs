@@ -358,14 +358,13 @@ impl Intake {
     /// Forgets the features whose column `is_known` to hold nothing to note.
     pub(super) fn pass_over(
         &mut self,
-        layout: &mut Layout,
+        layout: &Layout,
         is_known: impl Fn(usize, &ColumnReader) -> bool + Sync,
     ) {
         let columns = self.columns.par_iter().zip(&layout.columns);
         let is_wanted = columns.map(|(column, place)| !is_known(*place, column));
         let is_wanted: Vec<bool> = is_wanted.collect();
         retain(&mut self.columns, &is_wanted);
-        retain(&mut layout.columns, &is_wanted);
     }
 
     /// True where reading on is of no use, or no longer allowed.

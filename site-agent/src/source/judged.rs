@@ -1,7 +1,7 @@
 //! Pairs of patients that a physician has judged: a CSV file with the columns `patient`, `other` and `similar`, and any others. It never
 //! leaves the site. Problems name lines and no patient.
 
-use super::frozen::{Damaged, FrozenRows};
+use super::frozen::FrozenRows;
 use super::misfit::Cause;
 use super::problem::{CohortProblem, CohortProblems, ROWS_NAMED_MAX, Rows};
 use crate::config::SourceConfig;
@@ -183,18 +183,16 @@ impl Judged {
         }
     }
 
-    /// Whether each patient of a pair is among these, of which `source` says how a patient is named.
+    /// Whether each patient of a pair is one of these rows, of which `source` says how a patient is named.
     ///
     /// # Errors
-    /// The lines of those who are not.
+    /// As [`Self::among`].
     pub fn check(&self, rows: &FrozenRows, source: &SourceConfig) -> Result<(), CohortProblems> {
         let wanted: HashSet<&Vec<u8>> = self.rows.iter().flat_map(|row| &row.pair).collect();
         let mut known: HashSet<Vec<u8>> = HashSet::new();
-        let visited = rows.visit(&mut |table| {
-            let named = table.identifiers(source).into_iter();
-            let named = named.map(|one| one.trim_ascii().to_vec());
+        let visited = rows.identifiers(source, &mut |_, named| {
+            let named = named.iter().map(|one| one.trim_ascii().to_vec());
             known.extend(named.filter(|one| wanted.contains(one)));
-            Ok::<_, Damaged>(())
         });
         visited.map_err(|damaged| {
             let (called, _) = super::called(source);
@@ -203,7 +201,11 @@ impl Judged {
         self.among(&known)
     }
 
-    fn among(&self, known: &HashSet<Vec<u8>>) -> Result<(), CohortProblems> {
+    /// Whether each patient of a pair is one of these.
+    ///
+    /// # Errors
+    /// The lines of those who are not.
+    pub fn among(&self, known: &HashSet<Vec<u8>>) -> Result<(), CohortProblems> {
         let mut faults = Faults::default();
         for row in &self.rows {
             for (column, id) in [PATIENT, OTHER].into_iter().zip(&row.pair) {

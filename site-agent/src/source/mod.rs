@@ -41,7 +41,7 @@ pub use dictionary::Dictionary;
 use enrolled::gridded as gridded_of_study;
 pub(crate) use enrolled::{Block, KnownOutcome};
 pub use enrolled::{Enrolled, read_enrolled};
-pub use frozen::{Damaged, Freezing, FrozenPatients, FrozenRows, FrozenTable, Room};
+pub use frozen::{Damaged, Freezing, FrozenPatients, FrozenRows, FrozenTable, Identify, Room};
 pub use judged::Judged;
 pub use misfit::{JobColumn, Misfit, Structure};
 pub use parquet::snapshot::{self, Snapshot};

@@ -231,10 +231,9 @@ impl Patients {
         // The first makes the site's key, where there is none.
         let key = key::of_fingerprints(&config.folder)?;
         let mut digests: Vec<u64> = Vec::with_capacity(outcomes.len());
-        rows.visit(&mut |table| {
-            let identifiers = table.identifiers(&config.source).into_par_iter();
-            digests.par_extend(identifiers.map(|one| key.digest(&one)));
-            Ok::<_, Damaged>(())
+        rows.identifiers(&config.source, &mut |_, identifiers| {
+            let identifiers = identifiers.par_iter();
+            digests.par_extend(identifiers.map(|one| key.digest(one)));
         })?;
         let of_outcome = |place: usize| {
             let own = digests.par_iter().zip(outcomes);

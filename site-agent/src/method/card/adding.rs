@@ -2,40 +2,76 @@
 
 use protocol::message::ColumnHistogram;
 use protocol::message::card::{Counts, FeatureCounts, GroupCounts, Sums};
-use std::ops::AddAssign;
 
-fn add<T: AddAssign + Copy>(all: &mut [T], own: &[T]) {
-    for (all, own) in all.iter_mut().zip(own) {
-        *all += *own;
+/// A sum over patients.
+pub(super) trait Adds {
+    /// Adds that of other patients.
+    fn add(&mut self, own: Self);
+}
+
+impl Adds for u64 {
+    fn add(&mut self, own: Self) {
+        *self += own;
     }
 }
 
-pub(super) fn counts(all: &mut Vec<u64>, own: Vec<u64>) {
-    add(all, &own);
-}
-
-pub(super) fn histograms(all: &mut Vec<ColumnHistogram>, own: Vec<ColumnHistogram>) {
-    for (all, ColumnHistogram { ends: _, counts }) in all.iter_mut().zip(own) {
-        add(&mut all.counts, &counts);
+impl Adds for f64 {
+    fn add(&mut self, own: Self) {
+        *self += own;
     }
 }
 
-pub(super) fn groups(all: &mut Counts, own: Counts) {
-    let Counts { groups, parts } = own;
-    add(&mut all.parts, &parts);
-    for (all, GroupCounts { patients, features }) in all.groups.iter_mut().zip(groups) {
-        all.patients += patients;
-        for (all, FeatureCounts { levels, missing }) in all.features.iter_mut().zip(features) {
-            add(&mut all.levels, &levels);
-            all.missing += missing;
+impl<T: Adds> Adds for Vec<T> {
+    fn add(&mut self, own: Self) {
+        for (all, own) in self.iter_mut().zip(own) {
+            all.add(own);
         }
     }
 }
 
-pub(super) fn sums(all: &mut Sums, own: Sums) {
-    let Sums { features, outcomes } = own;
-    add(all.features.as_flattened_mut(), features.as_flattened());
-    for (all, own) in all.outcomes.iter_mut().zip(outcomes) {
-        add(all, &own);
+impl<T: Adds, const N: usize> Adds for [T; N] {
+    fn add(&mut self, own: Self) {
+        for (all, own) in self.iter_mut().zip(own) {
+            all.add(own);
+        }
+    }
+}
+
+impl Adds for ColumnHistogram {
+    fn add(&mut self, own: Self) {
+        let Self { ends: _, counts } = own;
+        self.counts.add(counts);
+    }
+}
+
+impl Adds for FeatureCounts {
+    fn add(&mut self, own: Self) {
+        let Self { levels, missing } = own;
+        self.levels.add(levels);
+        self.missing.add(missing);
+    }
+}
+
+impl Adds for GroupCounts {
+    fn add(&mut self, own: Self) {
+        let Self { patients, features } = own;
+        self.patients.add(patients);
+        self.features.add(features);
+    }
+}
+
+impl Adds for Counts {
+    fn add(&mut self, own: Self) {
+        let Self { groups, parts } = own;
+        self.groups.add(groups);
+        self.parts.add(parts);
+    }
+}
+
+impl Adds for Sums {
+    fn add(&mut self, own: Self) {
+        let Self { features, outcomes } = own;
+        self.features.add(features);
+        self.outcomes.add(outcomes);
     }
 }

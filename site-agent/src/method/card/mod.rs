@@ -9,6 +9,7 @@ pub(super) use self::Tabulator as Own;
 use crate::method::{events_on, on_grid};
 use crate::run::stop::Stop;
 use crate::source::{Block, Enrolled, KnownOutcome};
+use adding::Adds;
 use ndarray::Array1;
 use protocol::cohort::{Feature, FeatureKind, GriddedColumn, OutcomeKind};
 use protocol::failure::Code;
@@ -29,12 +30,14 @@ pub(super) struct Tabulator {
 struct Tabulated<'t> {
     settings: &'t CardSettings,
     block: Block,
-    /// The rows of the patients of each group.
+    /// The rows of the patients of each group who are in a sum.
     groups: Vec<Vec<usize>>,
     /// The part of each patient.
     parts: Vec<usize>,
     /// The pattern of each patient: who has which outcome.
     patterns: Vec<u32>,
+    /// Whether each is in a sum.
+    is_kept: Vec<bool>,
 }
 
 /// A job whose study nobody has read.
@@ -60,50 +63,49 @@ impl Tabulator {
                 let grids = grids.ok_or_else(Stop::other_method)?.chosen(columns);
                 let is_wanted =
                     |place| (grids.columns.iter()).any(|one: &GriddedColumn| one.column == place);
-                let histograms = self.added(
-                    &is_wanted,
-                    &|block| block.histograms(outcome, columns, left_out),
-                    adding::histograms,
-                )?;
+                let histograms = self.added(&is_wanted, left_out, &|block| {
+                    block.histograms(outcome, columns)
+                })?;
                 return Ok(Answer::Quantiles(histograms));
             }
             Request::Part => {
                 let of_block = |block: &Tabulated<'_>| Ok(block.by_pattern());
-                message::Answer::Parts(self.added(&|_| false, &of_block, adding::counts)?)
+                message::Answer::Parts(self.added(&|_| false, &[], &of_block)?)
             }
             Request::Compare(left_out) => message::Answer::Lots(match &self.enrolled.lots {
                 Some(lots) => lots.without(left_out),
                 None => {
-                    let of_block = |block: &Tabulated<'_>| Ok(block.lots(left_out));
-                    self.added(&|_| false, &of_block, adding::counts)?
+                    let of_block = |block: &Tabulated<'_>| Ok(block.lots());
+                    self.added(&|_| false, left_out, &of_block)?
                 }
             }),
             Request::Count(left_out) => {
-                let of_block = |block: &Tabulated<'_>| block.counts(left_out);
-                message::Answer::Counts(self.added(&|_| true, &of_block, adding::groups)?)
+                let of_block = |block: &Tabulated<'_>| block.counts();
+                let counts = self.added(&|_| true, left_out, &of_block)?;
+                message::Answer::Counts(counts)
             }
             Request::Sum { places, left_out } => {
                 let is_wanted =
                     |place| (places.iter()).any(|one| *one as usize % features == place);
-                let of_block = |block: &Tabulated<'_>| block.sums(places, left_out);
-                message::Answer::Sums(self.added(&is_wanted, &of_block, adding::sums)?)
+                let of_block = |block: &Tabulated<'_>| block.sums(places);
+                message::Answer::Sums(self.added(&is_wanted, left_out, &of_block)?)
             }
         }))
     }
 
-    /// What all blocks of patients come to, of the features that are wanted.
-    fn added<T>(
+    /// What all blocks of patients come to without those who are left out, of the features that are wanted.
+    fn added<T: Adds>(
         &self,
         is_wanted: &dyn Fn(usize) -> bool,
+        left_out: &[u32],
         of_block: &dyn Fn(&Tabulated<'_>) -> Result<T, Stop>,
-        add: fn(&mut T, T),
     ) -> Result<T, Stop> {
         let mut all = None;
         let read = self.enrolled.in_blocks(is_wanted, &mut |block| {
-            let own = of_block(&Tabulated::new(&self.settings, block))?;
+            let own = of_block(&Tabulated::new(&self.settings, block, left_out))?;
             match &mut all {
                 None => all = Some(own),
-                Some(all) => add(all, own),
+                Some(all) => all.add(own),
             }
             Ok(())
         });
@@ -119,34 +121,48 @@ impl Tabulator {
 }
 
 impl<'t> Tabulated<'t> {
-    fn new(settings: &'t CardSettings, block: Block) -> Self {
-        let patients = block.patients;
-        let mut states = vec![vec![0; block.outcomes.len()]; patients];
-        let mut groups = vec![Vec::new(); settings.places().len()];
-        groups[0] = (0..patients).collect();
-        for (place, known) in block.outcomes.iter().enumerate() {
-            let own = settings.groups_of(place);
-            let kind = &settings.outcomes[place].specification.kind;
-            for (row, group) in known.rows.iter().zip(groups_of(known, kind)) {
-                states[*row][place] = group + 1;
-                groups[own.start + group].push(*row);
+    /// Without those whose pattern is left out.
+    fn new(settings: &'t CardSettings, block: Block, left_out: &[u32]) -> Self {
+        let (patients, outcomes) = (block.patients, block.outcomes.len());
+        let of_outcomes: Vec<Vec<usize>> = (block.outcomes.iter().zip(&settings.outcomes))
+            .map(|(known, own)| groups_of(known, &own.specification.kind))
+            .collect();
+        let mut states = vec![0; patients * outcomes];
+        for (place, (known, own)) in block.outcomes.iter().zip(&of_outcomes).enumerate() {
+            for (row, group) in known.rows.iter().zip(own) {
+                states[row * outcomes + place] = group + 1;
             }
         }
-        let parts = states.iter().map(|states| settings.part(states));
-        let parts: Vec<usize> = parts.collect();
+        let parts = states.chunks(outcomes.max(1));
+        let parts: Vec<usize> = parts.map(|states| settings.part(states)).collect();
+        let patterns: Vec<u32> = parts.iter().map(|part| settings.pattern(*part)).collect();
+        let is_kept = |pattern| !left_out.contains(pattern);
+        let is_kept: Vec<bool> = patterns.iter().map(is_kept).collect();
+        let mut groups = vec![Vec::new(); settings.places().len()];
+        groups[0] = (0..patients).filter(|row| is_kept[*row]).collect();
+        for (place, (known, own)) in block.outcomes.iter().zip(&of_outcomes).enumerate() {
+            let first = settings.groups_of(place).start;
+            let kept = known.rows.iter().zip(own);
+            for (row, group) in kept.filter(|(row, _)| is_kept[**row]) {
+                groups[first + group].push(*row);
+            }
+        }
         Self {
-            patterns: parts.iter().map(|part| settings.pattern(*part)).collect(),
-            parts,
+            settings,
             block,
             groups,
-            settings,
+            parts,
+            patterns,
+            is_kept,
         }
     }
 
-    /// Of these patients those who are not excluded.
-    fn kept(&self, rows: &[usize], left_out: &[u32]) -> Vec<usize> {
-        let is_kept = |row: &usize| !left_out.contains(&self.patterns[*row]);
-        rows.iter().copied().filter(is_kept).collect()
+    /// The places, among those who have an outcome, of the patients who are not excluded.
+    fn kept(&self, known: &KnownOutcome) -> Vec<usize> {
+        let places = 0..known.rows.len();
+        places
+            .filter(|place| self.is_kept[known.rows[*place]])
+            .collect()
     }
 
     fn column(&self, place: usize) -> Result<&Column, Stop> {
@@ -164,24 +180,24 @@ impl<'t> Tabulated<'t> {
         counts
     }
 
-    fn lots(&self, left_out: &[u32]) -> Vec<u64> {
-        // Without the site's studies all patients are of this one alone.
+    /// Without the site's studies all patients are of this one alone.
+    fn lots(&self) -> Vec<u64> {
         let mut lots = vec![0; self.settings.counts_of_lots()];
-        let all = std::iter::once(&self.groups[0]);
-        let cohorts = all.chain(self.block.outcomes.iter().map(|known| &known.rows));
-        for (own, rows) in lots.chunks_mut(self.settings.lots().max(1)).zip(cohorts) {
-            own[0] = self.kept(rows, left_out).len() as u64;
+        let known = self.block.outcomes.iter();
+        let known = known.map(|known| self.kept(known).len());
+        let cohorts = std::iter::once(self.groups[0].len()).chain(known);
+        for (own, patients) in lots.chunks_mut(self.settings.lots().max(1)).zip(cohorts) {
+            own[0] = patients as u64;
         }
         lots
     }
 
-    fn counts(&self, left_out: &[u32]) -> Result<Counts, Stop> {
+    fn counts(&self) -> Result<Counts, Stop> {
         let group = |rows: &Vec<usize>| {
-            let rows = self.kept(rows, left_out);
             let features = self.settings.features.par_iter().enumerate();
             let features = features.map(|(place, feature)| {
                 let column = self.column(place)?;
-                Ok(counts_of(feature, &column.values, &rows))
+                Ok(counts_of(feature, &column.values, rows))
             });
             Ok(GroupCounts {
                 patients: rows.len() as u64,
@@ -189,8 +205,8 @@ impl<'t> Tabulated<'t> {
             })
         };
         let mut parts = vec![0; self.settings.parts()];
-        for row in self.kept(&self.groups[0], left_out) {
-            parts[self.parts[row]] += 1;
+        for row in &self.groups[0] {
+            parts[self.parts[*row]] += 1;
         }
         Ok(Counts {
             groups: self.groups.iter().map(group).collect::<Result<_, Stop>>()?,
@@ -199,17 +215,13 @@ impl<'t> Tabulated<'t> {
     }
 
     /// Of the patients with an outcome, as its runs have them.
-    fn histograms(
-        &self,
-        outcome: usize,
-        columns: &[u32],
-        left_out: &[u32],
-    ) -> Result<Vec<ColumnHistogram>, Stop> {
+    fn histograms(&self, outcome: usize, columns: &[u32]) -> Result<Vec<ColumnHistogram>, Stop> {
         let known = self.block.outcomes.get(outcome);
         let known = known.zip(self.settings.grids.get(outcome));
         let (known, grids) = known.ok_or_else(Stop::other_method)?;
         let grids = grids.chosen(columns);
-        let rows = self.kept(&known.rows, left_out);
+        let places = self.kept(known);
+        let rows: Vec<usize> = places.iter().map(|place| known.rows[*place]).collect();
         let of_column = |one: &GriddedColumn| {
             let Column { name, values } = self.column(one.column)?;
             let mut column = Column {
@@ -221,30 +233,25 @@ impl<'t> Tabulated<'t> {
                 .map_err(Stop::below_zero)?;
             on_grid(&column.values, one.grid)
         };
-        let is_kept = |row: &usize| !left_out.contains(&self.patterns[*row]);
-        let places = (0..known.rows.len()).filter(|place| is_kept(&known.rows[*place]));
-        let places: Vec<usize> = places.collect();
         let events = |grid| Ok(events_on(grid, &known.outcome.select(&places)));
         let numbers = grids.columns.iter().map(of_column);
         numbers.chain(grids.events.map(events)).collect()
     }
 
-    fn sums(&self, places: &[u32], left_out: &[u32]) -> Result<Sums, Stop> {
+    fn sums(&self, places: &[u32]) -> Result<Sums, Stop> {
         let features = self.settings.features.len().max(1);
         let of_place = |place: &u32| {
             let (group, feature) = (*place as usize / features, *place as usize % features);
             let rows = self.groups.get(group).ok_or_else(Stop::other_method)?;
-            let rows = self.kept(rows, left_out);
-            let Values::Numeric(values) = self.column(feature)?.values.select(&rows) else {
-                return Err(Stop::other_method());
-            };
-            sums_of(values)
+            match &self.column(feature)?.values {
+                Values::Numeric(values) => sums_of(rows.iter().map(|row| values[*row]).collect()),
+                Values::Categorical { .. } => Err(Stop::other_method()),
+            }
         };
         let of_outcome = |(known, own): (&KnownOutcome, &protocol::study::StudyOutcome)| {
             let kept = |values: &Array1<f64>| -> Array1<f64> {
-                let values = values.iter().zip(&known.rows);
-                let kept = values.filter(|(_, row)| !left_out.contains(&self.patterns[**row]));
-                kept.map(|(value, _)| *value).collect()
+                let places = self.kept(known).into_iter();
+                places.map(|place| values[place]).collect()
             };
             match &known.outcome {
                 Outcome::Classes { .. } => Ok(Vec::new()),
@@ -258,7 +265,7 @@ impl<'t> Tabulated<'t> {
         };
         let outcomes = self.block.outcomes.iter().zip(&self.settings.outcomes);
         Ok(Sums {
-            features: places.iter().map(of_place).collect::<Result<_, Stop>>()?,
+            features: (places.par_iter().map(of_place)).collect::<Result<_, Stop>>()?,
             outcomes: outcomes.map(of_outcome).collect::<Result<_, Stop>>()?,
         })
     }

@@ -1,16 +1,17 @@
 //! The rows of a source, in memory or piece by piece on the disk.
 
-use super::super::intake::{Intake, Pass};
+use super::super::enrolled::first_pass;
+use super::super::intake::Intake;
 use super::super::layout::Layout;
 use super::super::misfit::Cause;
 use super::super::problem::CohortProblem;
 use super::fields::{Fields, Span, Type};
-use super::{FrozenTable, Rows};
-use crate::config::DecimalMark;
+use super::{After, FrozenTable, Rows};
+use crate::config::{DecimalMark, SourceConfig};
 use crate::source::parquet::snapshot::Snapshot;
 use rayon::prelude::*;
+use std::borrow::Cow;
 use std::fmt;
-use std::ops::ControlFlow;
 use std::slice::from_mut;
 use std::sync::Arc;
 
@@ -44,6 +45,9 @@ pub(super) struct Piece {
     /// Which of them are kept, where not all are.
     marks: Option<Vec<bool>>,
 }
+
+/// Whoever looks at the rows' numbers and at what tells their patients from others.
+pub type Identify<'v> = dyn FnMut(&[u64], Vec<Vec<u8>>) + 'v;
 
 /// Rows that were set aside can no longer be read.
 #[derive(Debug, thiserror::Error)]
@@ -136,19 +140,51 @@ impl FrozenRows {
     ///
     /// # Errors
     /// [`Damaged`]; or why a visit ended it.
-    pub fn visit<E: From<Damaged>>(
+    pub(in crate::source) fn visit<E: From<Damaged>>(
         &self,
+        visit: &mut dyn FnMut(&FrozenTable) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let all: Vec<usize> = (0..self.names.len()).collect();
+        self.visit_columns(&all, visit)
+    }
+
+    /// Visits what tells each of the patients from others, in order, as [`FrozenTable::identifiers`] has it, with the rows' numbers in
+    /// the source.
+    ///
+    /// # Errors
+    /// [`Damaged`].
+    pub fn identifiers(
+        &self,
+        source: &SourceConfig,
+        visit: &mut Identify<'_>,
+    ) -> Result<(), Damaged> {
+        let mut visit = |table: &FrozenTable| {
+            visit(&table.rows, table.identifiers(source));
+            Ok::<_, Damaged>(())
+        };
+        let named = source.patient.as_ref();
+        let place = named.and_then(|named| self.names.iter().position(|name| name == named));
+        match place {
+            Some(place) => self.visit_columns(&[place], &mut visit),
+            None => self.visit(&mut visit),
+        }
+    }
+
+    /// Visits the rows with the columns at these places at least.
+    fn visit_columns<E: From<Damaged>>(
+        &self,
+        places: &[usize],
         visit: &mut dyn FnMut(&FrozenTable) -> Result<(), E>,
     ) -> Result<(), E> {
         match &self.kept {
             Kept::Memory(table) => visit(table),
             Kept::Disk(pieces) => pieces.iter().try_for_each(|piece| {
-                let mut table = piece.stored.table().ok_or(Damaged)?;
+                let mut table = piece.stored.table_of(places).ok_or(Damaged)?;
                 if let Some(marks) = &piece.marks {
                     table.keep(marks);
                 }
-                for (column, known) in table.columns.iter_mut().zip(&self.columns) {
-                    column.become_one(known.own, self.decimal);
+                for (column, place) in table.columns.iter_mut().zip(places) {
+                    column.become_one(self.columns[*place].own, self.decimal);
                 }
                 visit(&table)
             }),
@@ -189,7 +225,8 @@ impl FrozenRows {
                 let mut rest = marks;
                 for piece in pieces {
                     let (own, others) = rest.split_at(piece.stored.patients());
-                    piece.marks = Some(own.to_vec());
+                    let is_whole = own.iter().all(|is_kept| *is_kept);
+                    piece.marks = (!is_whole).then(|| own.to_vec());
                     rest = others;
                 }
             }
@@ -198,42 +235,12 @@ impl FrozenRows {
 
     /// As [`Rows::feed`] of all, but for the columns of numbers that all fit: reading them would say nothing.
     pub(in crate::source) fn feed_doubtful(&self, intake: &mut Intake) {
-        let mut layout = intake.layout(&self.names);
-        intake.pass_over(&mut layout, |column, reader| {
+        let layout = intake.layout(&self.names);
+        intake.pass_over(&layout, |column, reader| {
             let span = self.columns[column].span;
             span.is_some_and(|span| reader.takes_all(span))
         });
-        intake.begin(Pass::First);
-        self.fill(from_mut(intake), &[layout], None, &mut |intakes| {
-            intakes.iter_mut().for_each(|one| drop(one.take()));
-            ControlFlow::Continue(())
-        });
-    }
-
-    /// As [`Rows::in_blocks`], of columns that are found already.
-    fn fill(
-        &self,
-        intakes: &mut [Intake],
-        layouts: &[Layout],
-        kept: Option<&[bool]>,
-        after: &mut dyn FnMut(&mut [Intake]) -> ControlFlow<()>,
-    ) {
-        let mut first = 0;
-        let read = self.visit(&mut |table| {
-            let next = first + table.rows.len();
-            let own = kept.map(|kept| &kept[first..next]);
-            first = next;
-            match table.fill(intakes, layouts, own, after) {
-                ControlFlow::Continue(()) => Ok(()),
-                ControlFlow::Break(()) => Err(Ended::Enough),
-            }
-        });
-        if let Err(Ended::Damaged) = read {
-            for intake in intakes {
-                let problem = Damaged.problem(intake.source());
-                intake.problem(problem);
-            }
-        }
+        first_pass(self, from_mut(intake), None);
     }
 }
 
@@ -242,18 +249,6 @@ impl Damaged {
         let found = "rows on the disk that are damaged";
         let wanted = "those that were read of the source";
         CohortProblem::of_source(source, Cause::Source, found, wanted)
-    }
-}
-
-/// Why rows are read no further.
-enum Ended {
-    Enough,
-    Damaged,
-}
-
-impl From<Damaged> for Ended {
-    fn from(Damaged: Damaged) -> Self {
-        Self::Damaged
     }
 }
 
@@ -276,16 +271,48 @@ impl Rows for FrozenRows {
         }
     }
 
-    fn in_blocks(
-        &self,
-        intakes: &mut [Intake],
-        kept: Option<&[bool]>,
-        after: &mut dyn FnMut(&mut [Intake]) -> ControlFlow<()>,
-    ) {
-        let layouts = intakes.iter_mut().map(|one| one.layout(&self.names));
-        let layouts: Vec<Layout> = layouts.collect();
-        self.fill(intakes, &layouts, kept, after);
+    fn in_blocks(&self, intakes: &mut [Intake], kept: Option<&[bool]>, after: &mut After<'_>) {
+        let pieces = match &self.kept {
+            Kept::Memory(table) => {
+                let layouts = intakes.iter_mut().map(|one| one.layout(&self.names));
+                let layouts: Vec<Layout> = layouts.collect();
+                let _ = table.fill(intakes, &layouts, kept, after);
+                return;
+            }
+            Kept::Disk(pieces) => pieces,
+        };
+        let mut first = 0;
+        for piece in pieces {
+            let next = first + piece.patients();
+            let kept = kept.map(|kept| &kept[first..next]);
+            first = next;
+            let marks = match (&piece.marks, kept) {
+                (None, kept) => kept.map(Cow::from),
+                (Some(marks), None) => Some(Cow::from(marks)),
+                (Some(marks), Some(kept)) => Some(both(marks, kept)),
+            };
+            let mut is_over = false;
+            piece
+                .stored
+                .in_blocks(intakes, marks.as_deref(), &mut |intakes| {
+                    let next = after(intakes);
+                    is_over = next.is_break();
+                    next
+                });
+            if is_over {
+                return;
+            }
+        }
     }
+}
+
+/// The marks of rows that are kept twice, of which the second are those of the first alone.
+fn both<'m>(marks: &[bool], kept: &[bool]) -> Cow<'m, [bool]> {
+    let mut kept = kept.iter();
+    let marks = marks.iter();
+    marks
+        .map(|is_marked| *is_marked && kept.next() == Some(&true))
+        .collect()
 }
 
 impl fmt::Debug for FrozenRows {

@@ -6,7 +6,7 @@ use super::super::{Cells, Kept, guarded, read_batches};
 use super::{DIGEST_BYTES, SnapshotDigest};
 use crate::source::field::Field;
 use crate::source::frozen::fields::Fields;
-use crate::source::frozen::{FrozenTable, Rows};
+use crate::source::frozen::{After, FrozenTable, Rows};
 use crate::source::intake::Intake;
 use crate::source::layout::Layout;
 use crate::source::misfit::Cause;
@@ -27,6 +27,9 @@ const DIGESTED_AT_ONCE: usize = 1 << 20;
 
 /// Bytes of a row's number.
 const NUMBER_BYTES: u64 = size_of::<i64>() as u64;
+
+/// What is done with a batch: the rows' numbers in the source, and the columns that were wanted.
+type Batch<'b> = dyn FnMut(&[u64], &[Cells]) -> ControlFlow<()> + 'b;
 
 /// Frozen patients on the disk.
 pub struct Snapshot {
@@ -123,13 +126,19 @@ impl Snapshot {
     /// All of it in memory; none where it cannot be read.
     #[must_use]
     pub fn table(&self) -> Option<FrozenTable> {
-        let mut table = FrozenTable {
-            names: self.names.clone(),
-            rows: Vec::new(),
-            columns: vec![Fields::default(); self.columns.len()],
-        };
         let places: Vec<usize> = (0..self.columns.len()).collect();
-        let read = self.batches(&places, &mut |rows, cells| {
+        self.table_of(&places)
+    }
+
+    /// The columns at these places in memory; none where they cannot be read.
+    pub(in crate::source) fn table_of(&self, places: &[usize]) -> Option<FrozenTable> {
+        let names = places.iter().map(|place| self.names.get(*place).cloned());
+        let mut table = FrozenTable {
+            names: names.collect::<Option<_>>()?,
+            rows: Vec::new(),
+            columns: vec![Fields::default(); places.len()],
+        };
+        let read = self.batches(places, &mut |rows, cells| {
             table.rows.extend_from_slice(rows);
             let columns = table.columns.par_iter_mut().zip(cells);
             columns.for_each(|(column, cells)| {
@@ -144,11 +153,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// The patients that were read before what cannot be.
-    fn batches(
-        &self,
-        places: &[usize],
-        take: &mut dyn FnMut(&[u64], &[Cells]) -> ControlFlow<()>,
-    ) -> Result<(), u64> {
+    fn batches(&self, places: &[usize], take: &mut Batch<'_>) -> Result<(), u64> {
         let wanted = places.iter().map(|place| &self.columns[*place]);
         let kept: Vec<&Kept> = std::iter::once(&self.row).chain(wanted).collect();
         let mut numbers = Vec::new();
@@ -171,12 +176,7 @@ impl Rows for Snapshot {
         self.patients
     }
 
-    fn in_blocks(
-        &self,
-        intakes: &mut [Intake],
-        kept: Option<&[bool]>,
-        after: &mut dyn FnMut(&mut [Intake]) -> ControlFlow<()>,
-    ) {
+    fn in_blocks(&self, intakes: &mut [Intake], kept: Option<&[bool]>, after: &mut After<'_>) {
         let layouts = intakes.iter_mut().map(|one| one.layout(&self.names));
         let layouts: Vec<_> = layouts.collect();
         // Of every column that is wanted its place among those that are read.
