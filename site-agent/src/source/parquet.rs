@@ -26,7 +26,7 @@ use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::schema::types::SchemaDescriptor;
 use rayon::prelude::*;
 use std::fs::File;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Rows that are decoded at once.
@@ -108,7 +108,8 @@ fn read_groups(file: &dyn FileReader, kept: &[Kept], intake: &mut Intake) -> Res
     let layout = intake.layout(&names);
     let kept: Vec<&Kept> = kept.iter().collect();
     let places: Vec<usize> = (0..kept.len()).collect();
-    read_batches(file, &kept, &mut |first, count, cells| {
+    let groups = 0..file.num_row_groups();
+    read_batches(file, groups, &kept, &mut |first, count, cells| {
         let next = first + count as u64;
         let numbers: Vec<u64> = (first..next).collect();
         let places = &places;
@@ -123,13 +124,18 @@ fn read_groups(file: &dyn FileReader, kept: &[Kept], intake: &mut Intake) -> Res
 /// What a batch becomes: the number of its first row, from 1, how many rows it has, and their cells, column by column.
 type Take<'t> = dyn FnMut(u64, usize, &[Cells]) -> Result<ControlFlow<()>, u64> + 't;
 
-/// Reads the `kept` columns of all row groups, side by side, a batch at a time.
+/// Reads the `kept` columns of these row groups, side by side, a batch at a time.
 ///
 /// # Errors
 /// So many rows were read before what cannot be.
-fn read_batches(file: &dyn FileReader, kept: &[&Kept], take: &mut Take<'_>) -> Result<(), u64> {
+fn read_batches(
+    file: &dyn FileReader,
+    groups: Range<usize>,
+    kept: &[&Kept],
+    take: &mut Take<'_>,
+) -> Result<(), u64> {
     let mut first = 1_u64;
-    for index in 0..file.num_row_groups() {
+    for index in groups {
         let opened = guarded(|| opened(&*file.get_row_group(index).ok()?, kept));
         let (mut rows, mut columns) = opened.ok_or(first - 1)?;
         while rows > 0 {

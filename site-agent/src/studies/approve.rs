@@ -28,8 +28,8 @@ use wire::jobs::StudyFileError;
 use wire::{SignatureError, Signer, TlsError, private};
 
 const RANDOM_BYTES: usize = 32;
-/// Values of patients in memory at once: 256 MiB of numbers. The others wait on the disk.
-const VALUES_IN_MEMORY: usize = 1 << 25;
+/// Values of patients in memory at once: 1 GiB of numbers. The others wait on the disk.
+const VALUES_IN_MEMORY: usize = 1 << 27;
 /// How the name of a folder ends that is not complete.
 const PARTIAL: &str = ".partial";
 /// What people do where their declarations and a study differ.

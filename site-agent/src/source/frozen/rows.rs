@@ -179,14 +179,19 @@ impl FrozenRows {
         match &self.kept {
             Kept::Memory(table) => visit(table),
             Kept::Disk(pieces) => pieces.iter().try_for_each(|piece| {
-                let mut table = piece.stored.table_of(places).ok_or(Damaged)?;
-                if let Some(marks) = &piece.marks {
-                    table.keep(marks);
-                }
-                for (column, place) in table.columns.iter_mut().zip(places) {
-                    column.become_one(self.columns[*place].own, self.decimal);
-                }
-                visit(&table)
+                let mut marks = piece.marks.as_deref();
+                piece.stored.groups().try_for_each(|group| {
+                    let part = piece.stored.part(group..group + 1, places);
+                    let mut table = part.ok_or(Damaged)?;
+                    if let Some((own, rest)) = marks.map(|all| all.split_at(table.rows.len())) {
+                        table.keep(own);
+                        marks = Some(rest);
+                    }
+                    for (column, place) in table.columns.iter_mut().zip(places) {
+                        column.become_one(self.columns[*place].own, self.decimal);
+                    }
+                    visit(&table)
+                })
             }),
         }
     }

@@ -35,6 +35,8 @@ const ROWS_TRIED: usize = 4_096;
 const LEVELS_FEW: usize = 64;
 /// Bytes that are written, and digested, at once.
 const WRITTEN_AT_ONCE: usize = 1 << 20;
+/// Values of a row group: 128 MiB of numbers.
+const VALUES_OF_GROUP: usize = 1 << 24;
 /// Columns that are encoded at once.
 const COLUMNS_AT_ONCE: usize = 8;
 /// The first column: the rows' numbers in the source.
@@ -79,10 +81,14 @@ pub fn write(
             let begun = SerializedFileWriter::new(buffered, schema, Arc::clone(&properties))?;
             writer = Some((begun, properties));
         }
-        match &mut writer {
-            Some((writer, properties)) => write_group(writer, table, properties),
-            None => Err(unlike()),
-        }
+        let (writer, properties) = writer.as_mut().ok_or_else(unlike)?;
+        let most = (VALUES_OF_GROUP / (table.columns.len() + 1)).max(BATCH_ROWS);
+        let rows = table.rows.len();
+        // Also of no row there is a group.
+        let firsts = (0..rows.max(1)).step_by(most);
+        firsts
+            .map(|first| first..rows.min(first + most))
+            .try_for_each(|rows| write_group(writer, (table, rows), properties))
     })?;
     let (writer, _) = writer.ok_or_else(unlike)?;
     let digesting = writer.into_inner()?.into_inner();
@@ -99,10 +105,10 @@ impl From<Damaged> for ParquetError {
     }
 }
 
-/// Writes a table as one row group.
+/// Writes some rows of a table as one row group.
 fn write_group(
     writer: &mut SerializedFileWriter<impl Write + Send>,
-    table: &FrozenTable,
+    (table, rows): (&FrozenTable, Range<usize>),
     properties: &WriterPropertiesPtr,
 ) -> Result<(), ParquetError> {
     let columns = writer.schema_descr().columns().to_vec();
@@ -111,7 +117,7 @@ fn write_group(
         let places = first..columns.len().min(first + COLUMNS_AT_ONCE);
         let encode = |place: usize| {
             let values = place.checked_sub(1).map(|place| &table.columns[place]);
-            encoded(table, values, &columns[place], properties)
+            encoded((table, rows.clone()), values, &columns[place], properties)
         };
         places.into_par_iter().map(encode).collect::<Vec<_>>()
     };
@@ -200,7 +206,7 @@ fn field(name: &str, own: Held) -> Result<Type, ParquetError> {
 
 /// One column of the file, by itself: the rows' numbers where there are no `fields`.
 fn encoded(
-    table: &FrozenTable,
+    (table, rows): (&FrozenTable, Range<usize>),
     fields: Option<&Fields>,
     column: &ColumnDescPtr,
     properties: &WriterPropertiesPtr,
@@ -211,43 +217,49 @@ fn encoded(
     match (&mut writer, fields) {
         (ColumnWriter::Int64ColumnWriter(writer), None) => {
             let number = |row: usize| table.rows[row].cast_signed();
-            for rows in batches(table.rows.len()) {
+            for rows in batches(rows) {
                 let numbers: Vec<i64> = rows.map(number).collect();
                 writer.write_batch(&numbers, None, None)?;
             }
         }
-        (writer, Some(fields)) => write_fields(writer, fields)?,
+        (writer, Some(fields)) => write_fields(writer, (fields, rows))?,
         (_, None) => return Err(unlike()),
     }
     let written = writer.close()?;
     Ok((bytes.into_inner()?.into(), written))
 }
 
-fn write_fields(writer: &mut ColumnWriter<'_>, fields: &Fields) -> Result<(), ParquetError> {
+fn write_fields(
+    writer: &mut ColumnWriter<'_>,
+    (fields, rows): (&Fields, Range<usize>),
+) -> Result<(), ParquetError> {
     let epoch = OffsetDateTime::UNIX_EPOCH.date().to_julian_day();
     match (writer, fields.values()) {
         (ColumnWriter::ByteArrayColumnWriter(writer), Values::None) => {
-            values(writer, fields, |_| ByteArray::new())
+            values(writer, (fields, rows), |_| ByteArray::new())
         }
         (ColumnWriter::ByteArrayColumnWriter(writer), Values::Text { text, ends }) => {
-            // One copy of the column, of which every value is a part.
-            let text = Bytes::copy_from_slice(text);
             let start = |row: usize| row.checked_sub(1).map_or(0, |before| ends[before]);
-            values(writer, fields, |row| {
-                ByteArray::from(text.slice(start(row)..ends[row]))
+            // One copy of these rows, of which every value is a part.
+            let (first, last) = (start(rows.start), start(rows.end));
+            let text = Bytes::copy_from_slice(&text[first..last]);
+            values(writer, (fields, rows), |row| {
+                ByteArray::from(text.slice(start(row) - first..ends[row] - first))
             })
         }
         (ColumnWriter::DoubleColumnWriter(writer), Values::Numbers(numbers)) => {
-            values(writer, fields, |row| numbers[row])
+            values(writer, (fields, rows), |row| numbers[row])
         }
         (ColumnWriter::Int64ColumnWriter(writer), Values::Integers(numbers)) => {
-            values(writer, fields, |row| numbers[row])
+            values(writer, (fields, rows), |row| numbers[row])
         }
         (ColumnWriter::BoolColumnWriter(writer), Values::Booleans(truths)) => {
-            values(writer, fields, |row| truths[row])
+            values(writer, (fields, rows), |row| truths[row])
         }
         (ColumnWriter::Int32ColumnWriter(writer), Values::Days(days)) => {
-            values(writer, fields, |row| days[row].to_julian_day() - epoch)
+            values(writer, (fields, rows), |row| {
+                days[row].to_julian_day() - epoch
+            })
         }
         (_, _) => Err(unlike()),
     }
@@ -260,11 +272,11 @@ fn unlike() -> ParquetError {
 /// Writes the values of the rows that have one.
 fn values<T: DataType>(
     writer: &mut ColumnWriterImpl<'_, T>,
-    fields: &Fields,
+    (fields, rows): (&Fields, Range<usize>),
     value: impl Fn(usize) -> T::T,
 ) -> Result<(), ParquetError> {
     let is_null = fields.is_null();
-    for rows in batches(is_null.len()) {
+    for rows in batches(rows) {
         let levels = rows.clone().map(|row| i16::from(!is_null[row]));
         let levels: Vec<i16> = levels.collect();
         let values: Vec<T::T> = rows.filter(|row| !is_null[*row]).map(&value).collect();
@@ -273,7 +285,8 @@ fn values<T: DataType>(
     Ok(())
 }
 
-fn batches(rows: usize) -> impl Iterator<Item = Range<usize>> {
-    let first = (0..rows).step_by(BATCH_ROWS);
-    first.map(move |first| first..rows.min(first + BATCH_ROWS))
+fn batches(rows: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let end = rows.end;
+    let first = rows.step_by(BATCH_ROWS);
+    first.map(move |first| first..end.min(first + BATCH_ROWS))
 }

@@ -19,7 +19,7 @@ use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{self, Read};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::path::Path;
 
 /// Bytes that are digested at once.
@@ -127,18 +127,27 @@ impl Snapshot {
     #[must_use]
     pub fn table(&self) -> Option<FrozenTable> {
         let places: Vec<usize> = (0..self.columns.len()).collect();
-        self.table_of(&places)
+        self.part(self.groups(), &places)
     }
 
-    /// The columns at these places in memory; none where they cannot be read.
-    pub(in crate::source) fn table_of(&self, places: &[usize]) -> Option<FrozenTable> {
+    /// Its parts, which are read one by one.
+    pub(in crate::source) fn groups(&self) -> Range<usize> {
+        0..self.file.num_row_groups()
+    }
+
+    /// The columns at these places of some parts in memory; none where they cannot be read.
+    pub(in crate::source) fn part(
+        &self,
+        groups: Range<usize>,
+        places: &[usize],
+    ) -> Option<FrozenTable> {
         let names = places.iter().map(|place| self.names.get(*place).cloned());
         let mut table = FrozenTable {
             names: names.collect::<Option<_>>()?,
             rows: Vec::new(),
             columns: vec![Fields::default(); places.len()],
         };
-        let read = self.batches(places, &mut |rows, cells| {
+        let read = self.batches(groups, places, &mut |rows, cells| {
             table.rows.extend_from_slice(rows);
             let columns = table.columns.par_iter_mut().zip(cells);
             columns.for_each(|(column, cells)| {
@@ -149,15 +158,20 @@ impl Snapshot {
         read.is_ok().then_some(table)
     }
 
-    /// Reads the columns at these places, batch by batch, with the rows' numbers in the source.
+    /// Reads the columns at these places of some parts, batch by batch, with the rows' numbers in the source.
     ///
     /// # Errors
     /// The patients that were read before what cannot be.
-    fn batches(&self, places: &[usize], take: &mut Batch<'_>) -> Result<(), u64> {
+    fn batches(
+        &self,
+        groups: Range<usize>,
+        places: &[usize],
+        take: &mut Batch<'_>,
+    ) -> Result<(), u64> {
         let wanted = places.iter().map(|place| &self.columns[*place]);
         let kept: Vec<&Kept> = std::iter::once(&self.row).chain(wanted).collect();
         let mut numbers = Vec::new();
-        read_batches(&*self.file, &kept, &mut |first, count, cells| {
+        read_batches(&*self.file, groups, &kept, &mut |first, count, cells| {
             let (row, cells) = cells.split_first().ok_or(first - 1)?;
             numbers.clear();
             for place in 0..count {
@@ -193,7 +207,7 @@ impl Rows for Snapshot {
             intake.expect(self.patients);
         }
         let mut before = 0;
-        let read = self.batches(&places, &mut |rows, cells| {
+        let read = self.batches(self.groups(), &places, &mut |rows, cells| {
             let columns = Columns {
                 cells,
                 places: &of_column,
