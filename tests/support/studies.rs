@@ -112,11 +112,6 @@ impl Proposed {
         Self { study }
     }
 
-    /// The study.
-    pub fn study(&self) -> &Study {
-        &self.study
-    }
-
     /// A site approves it, whose configuration [`federation::worker`] has written into `home`.
     pub fn approve(&self, home: &Home, site: &str) -> Result<SignedApproval, StudyError> {
         let asked = StudyApprove {

@@ -65,7 +65,7 @@ impl Fingerprint {
         Self::of_digests(identifiers.map(|one| key.digest(one.as_ref())).collect())
     }
 
-    /// The fingerprint of the patients for whom these stand, in any order.
+    /// The fingerprint of patients by what [`FingerprintKey::digest`] has for each, in any order.
     #[must_use]
     pub fn of_digests(mut digests: Vec<u64>) -> Self {
         digests.sort_unstable();

@@ -1,16 +1,18 @@
 //! Reads the outcome of every patient; who has none is excluded.
 
-use super::asked::{AskedCodes, Holder};
+mod codes;
+
+use super::asked::Holder;
 use super::coding::Coding;
 use super::field::Field;
 use super::intake::Pass;
 use super::level::Levels;
 use super::misfit::Cause;
-use super::missing::Missing;
 use super::problem::{CohortProblem, Fault, Faults};
 use super::terms::Terms;
 use super::value::Mismatch;
 use crate::config::{DecimalMark, SourceConfig};
+use codes::Codes;
 use ndarray::Array1;
 use protocol::cohort::{OutcomeKind, OutcomeSpecification};
 use similarity::cohort::Outcome;
@@ -36,15 +38,6 @@ pub(super) struct OutcomeReader {
     coding: Coding,
     kind: Kind,
     pass: Pass,
-}
-
-/// What means missing in a column.
-#[derive(Clone)]
-struct Codes {
-    /// Always.
-    own: Missing,
-    /// Where enough patients hold it.
-    asked: AskedCodes,
 }
 
 /// What the fields of one row say.
@@ -128,10 +121,7 @@ impl OutcomeReader {
             decimal: source.decimal,
             codes: Codes::new(specification, source, column, terms),
             event_codes: Codes::new(specification, source, event, terms),
-            cell_min: match terms {
-                Terms::Job => 1,
-                Terms::Site { cell_min } => cell_min,
-            },
+            cell_min: terms.cell_min(),
             event_column: event_column
                 .as_deref()
                 .map(|name| source_name(source, name)),
@@ -215,14 +205,10 @@ impl OutcomeReader {
             patient: patient.filter(|_| is_known),
             row,
         };
-        note(&mut self.codes, &mut self.faults, code, holder, fault);
-        note(
-            &mut self.event_codes,
-            &mut self.event_faults,
-            event_code,
-            holder,
-            event_fault,
-        );
+        self.codes.note(&mut self.faults, code, holder, fault);
+        let faults = &mut self.event_faults;
+        self.event_codes
+            .note(faults, event_code, holder, event_fault);
         is_known
     }
 
@@ -425,46 +411,6 @@ impl OutcomeReader {
             (Fault::Negative, _) => "a time of 0 or more".to_owned(),
             _ => "a number".to_owned(),
         }
-    }
-}
-
-impl Codes {
-    /// For the column that the job calls `column`: the site's codes count always, the job's as `terms` have it.
-    fn new(
-        specification: &OutcomeSpecification,
-        source: &SourceConfig,
-        column: &str,
-        terms: Terms,
-    ) -> Self {
-        let decimal = source.decimal;
-        let of_column = source.columns.get(column).map(|mapping| &mapping.missing);
-        let own = source.missing.iter().chain(of_column.into_iter().flatten());
-        let asked = specification.missing.iter();
-        match terms {
-            Terms::Job => Self {
-                own: Missing::new(own.chain(asked), decimal),
-                asked: AskedCodes::new(std::iter::empty(), decimal, 1),
-            },
-            Terms::Site { cell_min } => Self {
-                own: Missing::new(own, decimal),
-                asked: AskedCodes::new(asked, decimal, cell_min),
-            },
-        }
-    }
-}
-
-/// Notes a row by the code that it holds, or the fault that it has without one.
-fn note(
-    codes: &mut Codes,
-    faults: &mut Faults,
-    code: Option<usize>,
-    holder: Holder,
-    fault: Option<Fault>,
-) {
-    match (code, fault) {
-        (Some(code), fault) => codes.asked.note(code, holder, fault),
-        (None, Some(fault)) => faults.add(fault, holder.row),
-        (None, None) => {}
     }
 }
 

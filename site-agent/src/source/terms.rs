@@ -22,6 +22,16 @@ pub(super) enum Terms {
     Site { cell_min: u64 },
 }
 
+impl Terms {
+    /// What fewer patients share than these counts for nothing.
+    pub(super) fn cell_min(self) -> u64 {
+        match self {
+            Self::Job => 1,
+            Self::Site { cell_min } => cell_min,
+        }
+    }
+}
+
 /// Lengths that differ by rounding of a conversion are equal.
 const ROUNDING: f64 = 1e-9;
 

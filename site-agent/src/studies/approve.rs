@@ -1,37 +1,29 @@
 //! How a site approves a study.
 
 use super::consent::Given;
+use super::partial::Partial;
 use super::sharing::Sharing;
 use super::{
-    APPROVAL, Approved, CONFIGURATION, FOLDER, PAIRS, PATIENTS, SNAPSHOT, STUDY, Signed, all,
-    commitment, own, proposed, with_outcome,
+    APPROVAL, Approved, CONFIGURATION, PAIRS, PATIENTS, STUDY, Signed, all, commitment, own,
+    proposed, with_outcome,
 };
 use crate::books::chain::{ChainError, hexadecimal};
 use crate::books::key;
 use crate::cli::StudyApprove;
 use crate::config::{ConfigError, SiteConfig};
-use crate::source::snapshot::{self, SnapshotDigest};
-use crate::source::{
-    self, CohortProblems, Damaged, Freezing, FrozenPatients, FrozenRows, Judged, Room,
-};
-use parquet::errors::ParquetError;
+use crate::source::{self, CohortProblems, Damaged, Freezing, FrozenPatients, FrozenRows, Judged};
 use privacy::{Fingerprint, Permission, Rules};
 use protocol::study::{Approval, CertificateFingerprint, SignedApproval, Study};
 use protocol::time::Timestamp;
 use rayon::prelude::*;
 use similarity::numeric::precision::Precision;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
-use tempfile::TempDir;
+use std::path::Path;
 use wire::jobs::StudyFileError;
-use wire::{SignatureError, Signer, TlsError, private};
+use wire::{SignatureError, Signer, TlsError};
 
 const RANDOM_BYTES: usize = 32;
-/// Values of patients in memory at once: 1 GiB of numbers. The others wait on the disk.
-const VALUES_IN_MEMORY: usize = 1 << 27;
-/// How the name of a folder ends that is not complete.
-const PARTIAL: &str = ".partial";
 /// What people do where their declarations and a study differ.
 pub(super) const ADVICE: &str = "Correct site.toml where the study is right. Where it is not, send its operator what \
     `kindred-site-agent study draft --from site.toml` prints: no value of a patient is in it.";
@@ -126,11 +118,7 @@ pub fn approve(asked: &StudyApprove, now: Timestamp) -> Result<SignedApproval, S
     let cell_min = config.policy.rules().cell_min;
     let freezing = Freezing::of_study(&config.source, &study, cell_min);
     let folder = Partial::begin(&config, &study)?;
-    let aside = folder.aside()?;
-    let room = Room::Folder {
-        folder: aside.path().to_path_buf(),
-        values: VALUES_IN_MEMORY,
-    };
+    let (aside, room) = folder.aside()?;
     let FrozenPatients { rows, outcomes } =
         freezing
             .read(room)
@@ -158,6 +146,7 @@ pub fn approve(asked: &StudyApprove, now: Timestamp) -> Result<SignedApproval, S
     sharing.judge()?;
     let random = random().map_err(|source| unwritten(Path::new("/dev/urandom"), source))?;
     let patients_at_most = (outcomes.len() as u64).next_multiple_of(10);
+    drop(outcomes);
     let snapshot = snapshot.and_then(|written| folder.keep(written, (rows, aside)))?;
     let parts = (text.as_slice(), pairs.as_deref());
     let commitment = commitment(&random, parts, cell_min, |write| write(&snapshot));
@@ -172,8 +161,8 @@ pub fn approve(asked: &StudyApprove, now: Timestamp) -> Result<SignedApproval, S
     let kept = Signed::of(&signed, random, cell_min);
     let approval = serde_json::to_vec_pretty(&kept).map_err(json)?;
     let consents = consents.into_iter().map(|one| (one.file_name(), one.bytes));
-    let mut files = patients.files();
-    files.extend(consents);
+    patients.keep(&folder)?;
+    let mut files: Vec<(String, Vec<u8>)> = consents.collect();
     files.extend(pairs.map(|bytes| (PAIRS.to_owned(), bytes)));
     files.extend([
         (STUDY.to_owned(), study.text.clone().into_bytes()),
@@ -246,12 +235,12 @@ impl Patients {
         })
     }
 
-    /// Names and bytes of the files that keep them.
-    fn files(&self) -> Vec<(String, Vec<u8>)> {
-        let files = self.with_outcome.iter().enumerate();
-        let files = files.map(|(place, one)| (with_outcome(place), one.to_bytes()));
-        let all = (PATIENTS.to_owned(), self.all.to_bytes());
-        files.chain([all]).collect()
+    /// Writes the files that keep them, one by one: each has as many bytes again while it is written.
+    fn keep(self, folder: &Partial) -> Result<(), StudyError> {
+        for (place, one) in self.with_outcome.into_iter().enumerate() {
+            folder.write(&with_outcome(place), &one.to_bytes())?;
+        }
+        folder.write(PATIENTS, &self.all.to_bytes())
     }
 }
 
@@ -394,102 +383,7 @@ fn random() -> io::Result<String> {
     Ok(hexadecimal(&bytes))
 }
 
-/// The folder of an approval while it is written: beside, then renamed, so that it is there whole or not at all.
-struct Partial {
-    studies: PathBuf,
-    folder: PathBuf,
-    /// Goes with all that is in it, unless it is renamed. Two that are written at once have two.
-    partial: TempDir,
-}
-
-impl Partial {
-    fn begin(config: &SiteConfig, study: &Study) -> Result<Self, StudyError> {
-        let studies = config.folder.join(FOLDER);
-        let folder = studies.join(study.name.as_str());
-        let prefix = format!(".{}.", study.name);
-        let made = (|| {
-            private::folder(&config.folder)?;
-            private::folder(&studies)?;
-            // What an interrupted approval has left.
-            for entry in fs::read_dir(&studies)? {
-                let entry = entry?;
-                let name = entry.file_name();
-                let name = name.to_string_lossy();
-                if name.starts_with(&prefix) && name.ends_with(PARTIAL) {
-                    fs::remove_dir_all(entry.path())?;
-                }
-            }
-            let mut named = tempfile::Builder::new();
-            let partial = named.prefix(&prefix).suffix(PARTIAL).tempdir_in(&studies)?;
-            private::folder(partial.path())?;
-            Ok(partial)
-        })();
-        match made {
-            Ok(partial) => Ok(Self {
-                studies,
-                folder,
-                partial,
-            }),
-            Err(source) => Err(unwritten(&folder, source)),
-        }
-    }
-
-    /// A folder for rows that memory has no room for. It goes before the approval is complete.
-    fn aside(&self) -> Result<TempDir, StudyError> {
-        tempfile::tempdir_in(self.partial.path()).map_err(|source| unwritten(&self.folder, source))
-    }
-
-    /// Writes the snapshot of the patients.
-    fn freeze(&self, rows: &FrozenRows) -> Result<(SnapshotDigest, File), StudyError> {
-        let failed = |source| unwritten(&self.folder, source);
-        let path = self.partial.path().join(SNAPSHOT);
-        let mut options = OpenOptions::new();
-        let file = private::open(&path, options.write(true).create_new(true));
-        let mut file = file.map_err(failed)?;
-        let digest = snapshot::write(rows, &mut file).map_err(|error| match error {
-            ParquetError::External(source) => match source.downcast::<io::Error>() {
-                Ok(source) => failed(*source),
-                Err(other) => StudyError::Snapshot(other.to_string()),
-            },
-            other => StudyError::Snapshot(other.to_string()),
-        })?;
-        Ok((digest, file))
-    }
-
-    /// Waits until the disk has the snapshot. Giving the memory of the patients back takes about as long.
-    fn keep(
-        &self,
-        (digest, file): (SnapshotDigest, File),
-        (rows, aside): (FrozenRows, TempDir),
-    ) -> Result<SnapshotDigest, StudyError> {
-        let let_go = || {
-            drop(rows);
-            aside.close()
-        };
-        let (on_disk, gone) = rayon::join(|| file.sync_all(), let_go);
-        gone.map_err(|source| unwritten(&self.folder, source))?;
-        on_disk.map_err(|source| unwritten(&self.folder, source))?;
-        Ok(digest)
-    }
-
-    /// Writes all other files, and gives the folder its name.
-    fn complete(self, files: &[(String, Vec<u8>)]) -> Result<(), StudyError> {
-        let written = (|| {
-            for (name, bytes) in files {
-                let path = self.partial.path().join(name);
-                private::write(&path, bytes)?;
-                File::open(&path)?.sync_all()?;
-            }
-            fs::rename(self.partial.path(), &self.folder)?;
-            File::open(&self.studies)?.sync_all()
-        })();
-        written.map_err(|source| unwritten(&self.folder, source))?;
-        let _ = self.partial.keep();
-        Ok(())
-    }
-}
-
-fn unwritten(folder: &Path, source: io::Error) -> StudyError {
+pub(super) fn unwritten(folder: &Path, source: io::Error) -> StudyError {
     StudyError::Write {
         path: folder.display().to_string(),
         source,

@@ -12,6 +12,7 @@ pub mod consent;
 mod ended;
 pub mod left_out;
 pub mod opened;
+mod partial;
 pub mod proposed;
 mod renewed;
 mod review;

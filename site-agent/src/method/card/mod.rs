@@ -93,7 +93,7 @@ impl Tabulator {
         }))
     }
 
-    /// What all blocks of patients come to without those who are left out, of the features that are wanted.
+    /// What all blocks of patients come to without those who are excluded, of the features that are wanted.
     fn added<T: Adds>(
         &self,
         is_wanted: &dyn Fn(usize) -> bool,
@@ -121,7 +121,7 @@ impl Tabulator {
 }
 
 impl<'t> Tabulated<'t> {
-    /// Without those whose pattern is left out.
+    /// Without those whose pattern is excluded.
     fn new(settings: &'t CardSettings, block: Block, left_out: &[u32]) -> Self {
         let (patients, outcomes) = (block.patients, block.outcomes.len());
         let of_outcomes: Vec<Vec<usize>> = (block.outcomes.iter().zip(&settings.outcomes))
