@@ -6,6 +6,7 @@ use super::settings::RegressionSettings;
 use crate::exchange::count;
 use crate::failure::Failure;
 use ndarray::{Array1, Array2};
+use privacy::Steepness;
 use similarity::learn::regression::exponential::Cells;
 use similarity::learn::regression::newton::{Newton, Wanted};
 use similarity::learn::regression::ridge::{Choice, chosen};
@@ -249,6 +250,7 @@ impl Attempt {
         let Some(moments) = moments else { return };
         let products = products(moments, &self.rows.fitted, self.family);
         let counts = (first.events, first.patients);
+        let mut is_too_steep: fn(Steepness) -> bool = Steepness::is_too_much;
         while self.newton.wanted() != Wanted::Nothing {
             let at = self.newton.asked();
             let Some(steepness) = steepness(self.family, &products, at, counts) else {
@@ -257,9 +259,11 @@ impl Attempt {
             if steepness.is_close() && self.newton.stiffen() {
                 continue;
             }
-            if !steepness.is_too_much() {
+            if !is_too_steep(steepness) {
                 break;
             }
+            // Shorter steps would come ever closer to the brake, which those of some hospital pass before.
+            is_too_steep = Steepness::is_close;
             let columns = steep_columns(self.family, &products, self.newton.asked());
             self.newton.shorten(columns);
         }
