@@ -16,8 +16,7 @@ use wire::{
 use wire::{attend, run_id};
 
 async fn site(port: &mut Port) -> (SiteSender, SiteReceiver) {
-    let coming = tokio::time::timeout(Duration::from_secs(5), port.incoming.recv()).await;
-    match coming.unwrap().unwrap() {
+    match port.comes().await {
         Incoming::Site {
             sender, receiver, ..
         } => (sender, receiver),

@@ -30,7 +30,7 @@ use wire::{
 const DAY: Duration = Duration::from_secs(86_400);
 
 async fn site(port: &mut Port) -> (SiteSender, SiteReceiver) {
-    match port.incoming.recv().await.unwrap() {
+    match port.comes().await {
         Incoming::Site {
             name,
             version,

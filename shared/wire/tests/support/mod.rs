@@ -18,6 +18,7 @@ use protocol::name::RunId;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -79,6 +80,12 @@ impl Port {
 
     pub(crate) fn path(&self) -> PathBuf {
         self.folder.path().to_owned()
+    }
+
+    /// Who comes next, within seconds.
+    pub(crate) async fn comes(&mut self) -> Incoming {
+        let coming = tokio::time::timeout(Duration::from_secs(30), self.incoming.recv()).await;
+        coming.unwrap().unwrap()
     }
 
     pub(crate) fn dial(&self, role: Role, name: &str) -> Dial {
