@@ -28,6 +28,7 @@ title = "Blocks"
 purpose = "A test"
 until = "2100-01-01"
 operators = ["researcher"]
+renews = ["earlier"]
 hospitals = ["north", "south", "east"]
 methods = ["regression"]
 limits = { runs = 1, rounds = 100, queries = 1 }
@@ -142,6 +143,10 @@ fn write(folder: &Path) -> SourceConfig {
     }
     let path = folder.join("patients.csv");
     std::fs::write(&path, table).unwrap();
+    source(folder)
+}
+
+fn source(folder: &Path) -> SourceConfig {
     config(
         folder,
         "kind = 'csv'\npath = 'patients.csv'\npatient = 'id'\n",
@@ -154,24 +159,16 @@ fn study() -> Study {
     Study::parse(&study).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-fn card(of: &mut Computation, request: CardRequest) -> Answer {
-    let answer = of.answer(&Request::Card(request));
-    answer.unwrap_or_else(|_| panic!("an answer"))
-}
-
-/// What the card is told by a hospital whose patients are read in many blocks.
-#[test]
-fn the_blocks_of_a_hospital_add_up_to_its_patients() {
-    let folder = tempfile::tempdir().unwrap();
-    let source = write(folder.path());
+/// The card of the study at a site with this source, and how many patients have an outcome.
+fn computation(source: &SourceConfig, folder: &Path) -> (Computation, usize) {
     let study = study();
     let job = Job::parse(&study.card()).unwrap_or_else(|errors| panic!("{errors}"));
-    let frozen = Freezing::of_study(&source, &study, CELL_MIN).read(Room::Memory);
+    let frozen = Freezing::of_study(source, &study, CELL_MIN).read(Room::Memory);
     let frozen = frozen.unwrap_or_else(|problems| panic!("{problems}"));
     let bytes = snapshot::to_bytes(&frozen.rows).unwrap();
     let snapshot = Arc::new(Snapshot::of_bytes(bytes).unwrap());
-    let enrolled = snapshot.enrolled(&source, &study, CELL_MIN).unwrap();
-    let cohort = snapshot.cohort(&source, &job, CELL_MIN, &[]).unwrap();
+    let enrolled = snapshot.enrolled(source, &study, CELL_MIN).unwrap();
+    let cohort = snapshot.cohort(source, &job, CELL_MIN, &[]).unwrap();
     assert!(
         cohort.cohort.columns().is_empty(),
         "columns that nobody reads"
@@ -180,14 +177,27 @@ fn the_blocks_of_a_hospital_add_up_to_its_patients() {
         job,
         Seed(1),
         cohort.with_enrolled(enrolled),
-        folder.path().join("run"),
+        folder.join("run"),
         &privacy::Rules::default(),
         Box::new(|_: &[u8]| 1),
     );
-    let mut made = made.unwrap_or_else(|_| panic!("a computation"));
+    let made = made.unwrap_or_else(|_| panic!("a computation"));
+    (made, frozen.outcomes.len())
+}
+
+fn card(of: &mut Computation, request: CardRequest) -> Answer {
+    let answer = of.answer(&Request::Card(request));
+    answer.unwrap_or_else(|_| panic!("an answer"))
+}
+
+/// Answers of a hospital whose patients are read in many blocks.
+#[test]
+fn the_blocks_of_a_hospital_add_up_to_its_patients() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut made, patients) = computation(&write(folder.path()), folder.path());
     let all: Vec<Patient> = (0..PATIENTS).map(patient).collect();
     let all: Vec<&Patient> = all.iter().filter(|one| one.is_enrolled()).collect();
-    assert_eq!(all.len() as u64, frozen.outcomes.len() as u64);
+    assert_eq!(all.len(), patients);
     let everyone = Arc::new(Vec::new());
     let count =
         |is_in: &dyn Fn(&Patient) -> bool| all.iter().filter(|one| is_in(one)).count() as u64;
@@ -252,6 +262,15 @@ fn the_blocks_of_a_hospital_add_up_to_its_patients() {
         assert_eq!(sums.outcomes, [vec![], vec![time as f64]]);
     }
 
+    // Nobody says who is in which study, so that all are of this one alone.
+    let compare = CardRequest::Compare(Arc::clone(&everyone));
+    let Answer::Card(OfCard::Lots(lots)) = card(&mut made, compare) else {
+        panic!("found another answer");
+    };
+    let of_this: Vec<u64> = lots.chunks(lots.len() / 3).map(|lots| lots[0]).collect();
+    assert_eq!(of_this, [all.len() as u64, ill + both, days + both]);
+    assert_eq!(lots.iter().sum::<u64>(), of_this.iter().sum::<u64>());
+
     let request = CardRequest::Histograms {
         outcome: 0,
         columns: Arc::new(vec![0]),
@@ -266,6 +285,50 @@ fn the_blocks_of_a_hospital_add_up_to_its_patients() {
     assert_eq!(ends.len(), counts.len());
     let has = count(&|one| one.class().is_some() && one.number().is_some());
     assert_eq!(counts.iter().sum::<u64>(), has);
+}
+
+/// Sums over patients whose values have no exact sum, in the order of these blocks.
+fn sums_of(blocks: &[usize]) -> Vec<f64> {
+    const BLOCK: usize = 8_192;
+    let folder = tempfile::tempdir().unwrap();
+    let mut table = "id,ill,days,dead,x,level\n".to_owned();
+    for number in blocks
+        .iter()
+        .flat_map(|block| block * BLOCK..(block + 1) * BLOCK)
+    {
+        let mixed = number.wrapping_mul(2_654_435_761) >> 7;
+        let (x, ill) = (mixed % 1_201, mixed % 2);
+        writeln!(table, "p{number},{ill},,,{}.{},a", x / 10, x % 10).unwrap();
+    }
+    std::fs::write(folder.path().join("patients.csv"), table).unwrap();
+    let source = source(folder.path());
+    let (mut made, _) = computation(&source, folder.path());
+    let sums = CardRequest::Sum {
+        places: Arc::new(vec![0, 2, 4]),
+        left_out: Arc::default(),
+    };
+    let Answer::Card(OfCard::Sums(sums)) = card(&mut made, sums) else {
+        panic!("found another answer");
+    };
+    sums.features.into_iter().flatten().collect()
+}
+
+#[test]
+fn blocks_add_up_to_the_same_bits_in_any_order() {
+    let orders = [[0, 1, 2], [2, 0, 1], [1, 2, 0], [2, 1, 0]];
+    let sums = sums_of(&orders[0]);
+    assert_eq!(sums.len(), 6);
+    for order in orders {
+        assert_eq!(sums_of(&order), sums);
+    }
+    // Sums of floating-point numbers go by their order.
+    let alone: Vec<Vec<f64>> = (0..3).map(|block| sums_of(&[block])).collect();
+    let floating = orders.map(|[first, second, third]| {
+        let places = 0..sums.len();
+        let sum = |place: usize| alone[first][place] + alone[second][place] + alone[third][place];
+        places.map(sum).collect::<Vec<f64>>()
+    });
+    assert!(floating.iter().any(|sums| *sums != floating[0]));
 }
 
 /// What a site freezes of its source, with rows in memory, and with those of each read on the disk.

@@ -93,7 +93,7 @@ impl<'s> Freezing<'s> {
         }
     }
 
-    /// Reads the source once, and keeps the rows of patients who have at least one outcome where there is room.
+    /// Reads the source once, and keeps the rows of patients who have at least one outcome. They wait in `room`.
     ///
     /// # Errors
     /// [`CohortProblems`]: everything that does not fit any of the cohorts, none of it with a patient's value.
@@ -210,7 +210,7 @@ impl<'s> Freezing<'s> {
             let judged: Vec<_> = intakes.iter_mut().map(Intake::judge).collect();
             (intakes, judged)
         };
-        let (of_features, ((mut intakes, judged), repeated)) = rayon::join(
+        let (of_features, ((intakes, judged), repeated)) = rayon::join(
             || self.cohorts.first().map_or(Ok(()), of_features),
             || rayon::join(of_outcomes, || self.repeated(rows)),
         );
@@ -220,6 +220,8 @@ impl<'s> Freezing<'s> {
         if !problems.is_empty() {
             return Err(CohortProblems::new(problems));
         }
+        let without_features = intakes.iter().map(|one| one.choosing(&[]));
+        let mut intakes: Vec<Intake> = without_features.collect();
         let mut outcomes = Vec::with_capacity(rows.patients());
         of_patients(rows, &mut intakes, &mut |own| outcomes.push(own))?;
         Ok(outcomes)
@@ -257,8 +259,7 @@ impl<'s> Freezing<'s> {
             }
         });
         visited.map_err(damaged)?;
-        let problems = faults.rows(word).map(|(_, rows)| repeated(&called, rows));
-        match problems.collect::<Vec<_>>() {
+        match repeated(&called, faults.rows(word)).collect::<Vec<_>>() {
             none if none.is_empty() => Ok(()),
             problems => Err(CohortProblems::new(problems)),
         }

@@ -60,8 +60,9 @@ impl Partial {
 
     /// A folder for rows that memory has no room for. It goes before the approval is complete.
     pub(super) fn aside(&self) -> Result<(TempDir, Room), StudyError> {
-        let aside = tempfile::tempdir_in(self.partial.path());
-        let aside = aside.map_err(|source| unwritten(&self.folder, source))?;
+        let failed = |source| unwritten(&self.folder, source);
+        let aside = tempfile::tempdir_in(self.partial.path()).map_err(failed)?;
+        private::folder(aside.path()).map_err(failed)?;
         let room = Room::Folder {
             folder: aside.path().to_path_buf(),
             values: VALUES_IN_MEMORY,

@@ -1,6 +1,5 @@
 //! What a site tells of the card of a study: counts of its patients, and sums of their numbers, all of it for a sum over sites.
 
-mod adding;
 mod at_site;
 pub(crate) mod explain;
 
@@ -9,8 +8,8 @@ pub(super) use self::Tabulator as Own;
 use crate::method::{events_on, on_grid};
 use crate::run::stop::Stop;
 use crate::source::{Block, Enrolled, KnownOutcome};
-use adding::Adds;
 use ndarray::Array1;
+use privacy::sums::Words;
 use protocol::cohort::{Feature, FeatureKind, GriddedColumn, OutcomeKind};
 use protocol::failure::Code;
 use protocol::message::card::{self as message, Counts, FeatureCounts, GroupCounts, Request, Sums};
@@ -52,7 +51,7 @@ impl Tabulator {
 
     pub(super) fn answer(&self, request: &Request) -> Result<Answer, Stop> {
         let features = self.settings.features.len().max(1);
-        Ok(Answer::Card(match request {
+        match request {
             Request::Histograms {
                 outcome,
                 columns,
@@ -63,49 +62,51 @@ impl Tabulator {
                 let grids = grids.ok_or_else(Stop::other_method)?.chosen(columns);
                 let is_wanted =
                     |place| (grids.columns.iter()).any(|one: &GriddedColumn| one.column == place);
-                let histograms = self.added(&is_wanted, left_out, &|block| {
-                    block.histograms(outcome, columns)
-                })?;
-                return Ok(Answer::Quantiles(histograms));
+                self.added(&is_wanted, left_out, &|block| {
+                    Ok(Answer::Quantiles(block.histograms(outcome, columns)?))
+                })
             }
-            Request::Part => {
-                let of_block = |block: &Tabulated<'_>| Ok(block.by_pattern());
-                message::Answer::Parts(self.added(&|_| false, &[], &of_block)?)
-            }
-            Request::Compare(left_out) => message::Answer::Lots(match &self.enrolled.lots {
-                Some(lots) => lots.without(left_out),
-                None => {
-                    let of_block = |block: &Tabulated<'_>| Ok(block.lots());
-                    self.added(&|_| false, left_out, &of_block)?
-                }
+            Request::Part => self.added(&|_| false, &[], &|block| {
+                Ok(Answer::Card(message::Answer::Parts(block.by_pattern())))
             }),
-            Request::Count(left_out) => {
-                let of_block = |block: &Tabulated<'_>| block.counts();
-                let counts = self.added(&|_| true, left_out, &of_block)?;
-                message::Answer::Counts(counts)
-            }
+            Request::Compare(left_out) => match &self.enrolled.lots {
+                Some(lots) => {
+                    let lots = lots.without(left_out);
+                    Ok(Answer::Card(message::Answer::Lots(lots)))
+                }
+                None => self.added(&|_| false, left_out, &|block| {
+                    Ok(Answer::Card(message::Answer::Lots(block.lots())))
+                }),
+            },
+            Request::Count(left_out) => self.added(&|_| true, left_out, &|block| {
+                Ok(Answer::Card(message::Answer::Counts(block.counts()?)))
+            }),
             Request::Sum { places, left_out } => {
                 let is_wanted =
                     |place| (places.iter()).any(|one| *one as usize % features == place);
-                let of_block = |block: &Tabulated<'_>| block.sums(places);
-                message::Answer::Sums(self.added(&is_wanted, left_out, &of_block)?)
+                self.added(&is_wanted, left_out, &|block| {
+                    Ok(Answer::Card(message::Answer::Sums(block.sums(places)?)))
+                })
             }
-        }))
+        }
     }
 
-    /// What all blocks of patients come to without those who are excluded, of the features that are wanted.
-    fn added<T: Adds>(
+    /// What all blocks of patients come to without those who are excluded, of the features that are wanted. They add up as the answers
+    /// of sites do, to the same bits in whatever order they come.
+    fn added(
         &self,
         is_wanted: &dyn Fn(usize) -> bool,
         left_out: &[u32],
-        of_block: &dyn Fn(&Tabulated<'_>) -> Result<T, Stop>,
-    ) -> Result<T, Stop> {
-        let mut all = None;
+        of_block: &dyn Fn(&Tabulated<'_>) -> Result<Answer, Stop>,
+    ) -> Result<Answer, Stop> {
+        let no_sum = |error| Stop::numeric(Code::Numbers, error);
+        let mut all: Option<(Answer, Words)> = None;
         let read = self.enrolled.in_blocks(is_wanted, &mut |block| {
-            let own = of_block(&Tabulated::new(&self.settings, block, left_out))?;
+            let mut own = of_block(&Tabulated::new(&self.settings, block, left_out))?;
+            let words = Words::of(&mut own).map_err(no_sum)?;
             match &mut all {
-                None => all = Some(own),
-                Some(all) => all.add(own),
+                None => all = Some((own, words)),
+                Some((_, sum)) => sum.add(&words).map_err(no_sum)?,
             }
             Ok(())
         });
@@ -116,7 +117,9 @@ impl Tabulator {
                 return Err(without_study());
             }
         }
-        all.ok_or_else(without_study)
+        let (mut answer, words) = all.ok_or_else(without_study)?;
+        words.read_into(&mut answer).map_err(no_sum)?;
+        Ok(answer)
     }
 }
 

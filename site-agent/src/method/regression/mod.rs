@@ -13,6 +13,7 @@ use super::preparation::Prepared;
 use super::scores::{assessed, of_log_odds};
 use crate::cases::record::{Learned, LearnedRegression, Record};
 use crate::run::stop::Stop;
+use ndarray::parallel::prelude::*;
 use ndarray::{Array1, Array2, Axis, s};
 use privacy::Steepness;
 use protocol::failure::Code;
@@ -270,11 +271,11 @@ impl Made {
             }
         };
         let target = Target::of(site, &outcome, (settings, design))?;
-        let all = columns(prepared, design, target.has_constant())?;
-        let matrix = match training {
-            None => all,
-            Some(training) => all.select(Axis(0), &training),
-        };
+        let matrix = columns(
+            prepared,
+            design,
+            (target.has_constant(), training.as_deref()),
+        )?;
         let rounding = Rounded::of((site, settings, design), &outcome, (&matrix, &target))?;
         Ok(Self {
             matrix,
@@ -296,21 +297,28 @@ impl Made {
     }
 }
 
-/// The patients by the rows of a design, with ones first where there is a constant.
+/// The patients, or some of them, by the rows of a design, with ones first where there is a constant.
 pub(super) fn columns(
     prepared: &Prepared,
     design: &Design,
-    has_constant: bool,
+    (has_constant, some): (bool, Option<&[usize]>),
 ) -> Result<Array2<f64>, Stop> {
+    let all = prepared.matrix();
     let rows: Vec<usize> = design.rows.iter().map(|row| *row as usize).collect();
-    if rows.iter().any(|row| *row >= prepared.matrix().ncols()) {
+    if rows.iter().any(|row| *row >= all.ncols()) {
         let text = "the coordinator asked for rows that the prepared patients do not have";
         return Err(Stop::failed(Code::Protocol, text));
     }
-    let chosen = prepared.matrix().select(Axis(1), &rows);
     let ones = usize::from(has_constant);
-    let mut matrix = Array2::ones((chosen.nrows(), chosen.ncols() + ones));
-    matrix.slice_mut(s![.., ones..]).assign(&chosen);
+    let patients = some.map_or(all.nrows(), <[usize]>::len);
+    let mut matrix = Array2::ones((patients, rows.len() + ones));
+    let targets = matrix.axis_iter_mut(Axis(0)).into_par_iter().enumerate();
+    targets.for_each(|(place, mut target)| {
+        let patient = all.row(some.map_or(place, |some| some[place]));
+        for (entry, row) in target.iter_mut().skip(ones).zip(&rows) {
+            *entry = patient[*row];
+        }
+    });
     Ok(matrix)
 }
 
@@ -407,7 +415,7 @@ pub(super) fn pointed(
     point: &Evaluating,
 ) -> Result<Pointed, Stop> {
     let has_constant = !matches!(site.cohort.cohort.outcome(), Outcome::Survival { .. });
-    let matrix = columns(prepared, &point.design, has_constant)?;
+    let matrix = columns(prepared, &point.design, (has_constant, None))?;
     let cells = point.design.cells.len();
     if cells + matrix.ncols() != point.at.len() {
         let (found, wanted) = (point.at.len(), cells + matrix.ncols());

@@ -3,7 +3,7 @@
 use super::rows::ROWS_MAX;
 use super::{Intake, RAGGED_MAX};
 use crate::source::misfit::{Cause, Structure};
-use crate::source::problem::{CohortProblem, Fault, Rows};
+use crate::source::problem::{CohortProblem, Fault, Faults, Rows};
 
 impl Intake {
     /// Notes a problem of the source as a whole.
@@ -104,26 +104,25 @@ impl Intake {
     }
 
     fn repeated_patients(&mut self) {
-        const ROWS_NAMED_MAX: usize = 5;
         if self.patient_column.is_none() {
             return;
         }
-        let repeated = self.patients.repeated();
-        if repeated.is_empty() {
-            return;
+        let mut faults = Faults::default();
+        for place in self.patients.repeated() {
+            faults.add(Fault::Repeated, self.rows_of_patients[place]);
         }
-        let named = repeated.iter().take(ROWS_NAMED_MAX);
-        let rows = Rows {
-            word: self.word,
-            count: repeated.len() as u64,
-            first: named.map(|index| self.rows_of_patients[*index]).collect(),
-        };
-        self.problems.push(self::repeated(&self.source, rows));
+        let problems = repeated(&self.source, faults.rows(self.word));
+        self.problems.extend(problems);
     }
 }
 
-/// Rows of patients of earlier ones.
-pub(in crate::source) fn repeated(source: &str, rows: Rows) -> CohortProblem {
-    let problem = CohortProblem::of_source(source, Cause::Values, "", "each patient once");
-    problem.in_rows(Fault::Repeated, rows)
+/// What is wrong with patients who are there again.
+pub(in crate::source) fn repeated(
+    source: &str,
+    faults: impl Iterator<Item = (Fault, Rows)>,
+) -> impl Iterator<Item = CohortProblem> {
+    faults.map(move |(fault, rows)| {
+        let problem = CohortProblem::of_source(source, Cause::Values, "", "each patient once");
+        problem.in_rows(fault, rows)
+    })
 }
