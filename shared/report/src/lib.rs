@@ -56,7 +56,7 @@ pub use serde_json::Error as JsonError;
 pub use studies::{studies_json, studies_table, study_json, study_text, waiting_text};
 pub use survival::{Known, SurvivalCurve, SurvivalPoint, survival};
 pub use watching::Watching;
-pub use words::{as_sentence, minute, moment, root_error};
+pub use words::{as_sentence, grouped, minute, moment, root_error};
 
 use maud::{Markup, html};
 use protocol::job::Job;

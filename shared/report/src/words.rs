@@ -20,6 +20,20 @@ pub(crate) fn kilobytes(bytes: u64) -> String {
     format!("{:.1} kB", bytes as f64 / 1000.0)
 }
 
+/// A number with commas between thousands.
+#[must_use]
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// A share as a percentage; none is 0.
 pub(crate) fn percent(share: Option<&f64>) -> String {
     share.map_or("0".to_owned(), |share| format!("{:.1}", 100.0 * share))

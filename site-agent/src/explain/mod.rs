@@ -11,7 +11,7 @@ use protocol::job::Job;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
-use table::{grouped, paragraph, table};
+use table::{paragraph, table};
 
 /// What is said where no rule is lowered.
 const NOTHING_LOWERED: &str = "Nothing is lowered: no rule protects less than its default does.";
@@ -188,7 +188,7 @@ impl fmt::Display for Explanation {
             "\nIn all at most {} bytes over the run, and a few hundred bytes of framing a message. \
              Constant features\nmake matrices smaller. No patient, no row and no identifier is \
              among them.\n",
-            grouped(self.bytes())
+            report::grouped(self.bytes())
         )?;
         for (heading, text) in &self.closing {
             formatter.write_str(&paragraph(heading, text))?;

@@ -18,12 +18,16 @@ pub(super) fn table(messages: &[MessageKind]) -> String {
     text.push_str(&row(&WIDTHS.map(|width| "-".repeat(width))));
     for message in messages {
         let bytes = match message.bytes_formula.contains(' ') {
-            true => format!("{} = {}", message.bytes_formula, grouped(message.bytes)),
-            false => grouped(message.bytes),
+            true => format!(
+                "{} = {}",
+                message.bytes_formula,
+                report::grouped(message.bytes)
+            ),
+            false => report::grouped(message.bytes),
         };
         let times = match message.times {
             1 => "once".to_owned(),
-            times => format!("up to {}", grouped(times)),
+            times => format!("up to {}", report::grouped(times)),
         };
         let cells = [
             message.kind.to_owned(),
@@ -96,17 +100,4 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
         }
     }
     lines
-}
-
-/// A number with commas between thousands.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }

@@ -53,8 +53,9 @@ fn listed(config: &SiteConfig) -> Markup {
     let bytes: u64 = runs.iter().map(|one| one.all().1).sum();
     let sentences = [
         format!(
-            "Verified: all {} entries of the journal are as they were written. {bytes} bytes left in {} runs.",
+            "Verified: all {} entries of the journal are as they were written. {} bytes left in {} runs.",
             head.entries,
+            report::grouped(bytes),
             runs.len()
         ),
         format!(
@@ -86,7 +87,7 @@ fn row(of: &OfRun) -> Markup {
             td data-label="last message" { (to_the_minute(&of.last)) }
             td data-label="kinds" { (kinds.join(", ")) }
             td data-label="messages" { (messages) }
-            td data-label="bytes" { (bytes) }
+            td data-label="bytes" { (report::grouped(bytes)) }
         }
     }
 }
@@ -144,8 +145,9 @@ fn page(
     let of = found
         .ok_or_else(|| Fault::absent("Nothing has left this hospital in a run of this name."))?;
     let (messages, bytes) = of.all();
+    let bytes = report::grouped(bytes);
     let row = |(kind, (messages, bytes)): (&String, &(u64, u64))| {
-        vec![kind.clone(), messages.to_string(), bytes.to_string()]
+        vec![kind.clone(), messages.to_string(), report::grouped(*bytes)]
     };
     let kinds = Table {
         title: "By kind of message".to_owned(),

@@ -347,5 +347,6 @@ fn the_sums_of_very_few_patients_tell_their_rows() {
         best.0,
         best.1.len()
     );
-    assert!(recovered * 2 > best.1.len(), "{:.3?}", best.1);
+    // A second solution has half of them. Guesses recover none.
+    assert!(recovered * 3 > best.1.len(), "{:.3?}", best.1);
 }

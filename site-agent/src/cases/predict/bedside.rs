@@ -72,7 +72,7 @@ impl Learned {
     fn in_words(&self, one: &OneNew) -> String {
         match one.chances.as_slice() {
             [_, second] => format!(
-                "{}: {}, chance {}",
+                "{}: chance of {:?} {}",
                 self.model.job.cohort.outcome.label,
                 second.class,
                 percent(second.chance)
