@@ -247,6 +247,15 @@ enum Answering {
     AsItSuits,
 }
 
+/// How each hospital rounds what it says, by its own secret.
+fn roundings(hospitals: &[Hospital]) -> Vec<Rounding> {
+    let roundings = hospitals.iter().enumerate().map(|(place, own)| {
+        let hidden = Some((Seed(place as u64), ""));
+        Rounding::of(&own.features.view(), 0, hidden).unwrap()
+    });
+    roundings.collect()
+}
+
 /// The best guess of the secrets of all, where they are standard normal: by ridge regression of all that is said of them on what each
 /// patient adds, each as finely known as the attacker can work out.
 fn guessed(
@@ -255,14 +264,10 @@ fn guessed(
     asked: &[Array1<f64>],
     answering: Answering,
 ) -> Array1<f64> {
-    let roundings = hospitals.iter().enumerate().map(|(place, own)| {
-        let hidden = Some((Seed(place as u64), ""));
-        Rounding::of(&own.features.view(), 0, hidden).unwrap()
-    });
-    let roundings: Vec<Rounding> = roundings.collect();
+    let roundings = roundings(hospitals);
     let patients = hospitals.len() * PATIENTS;
     let mut spread = Array2::<f64>::eye(patients);
-    let mut told = Array1::<f64>::zeros(patients);
+    let mut known = Array1::<f64>::zeros(patients);
     for at in asked {
         let mut variance = Array1::<f64>::zeros(KNOWN + 1);
         let mut sum = Array1::<f64>::zeros(KNOWN + 1);
@@ -292,10 +297,10 @@ fn guessed(
         }
         let weighted = &rows.t() / &variance;
         spread += &weighted.dot(&rows);
-        told += &weighted.dot(&sum);
+        known += &weighted.dot(&sum);
     }
     let solved = Cholesky::factor(&spread).unwrap();
-    let solved = solved.solve(&told.insert_axis(Axis(1)));
+    let solved = solved.solve(&known.insert_axis(Axis(1)));
     solved.column(0).to_owned()
 }
 

@@ -3,7 +3,7 @@
 
 use super::{
     Answering, Hospital, KNOWN, Model, PATIENTS, QUESTIONS, Secret, Share, Tails, guessed,
-    hospitals, logistic, normal, optimum, questions, right, suited,
+    hospitals, logistic, normal, optimum, questions, right, roundings, suited,
 };
 use ndarray::{Array1, Array2, ArrayView1, Axis, s};
 use similarity::learn::regression::rounding::Rounding;
@@ -22,11 +22,7 @@ struct Said<'a> {
 }
 
 fn said<'a>(hospitals: &[Hospital], model: Model, asked: &'a [Array1<f64>]) -> Vec<Said<'a>> {
-    let roundings = hospitals.iter().enumerate().map(|(place, own)| {
-        let hidden = Some((Seed(place as u64), ""));
-        Rounding::of(&own.features.view(), 0, hidden).unwrap()
-    });
-    let roundings: Vec<Rounding> = roundings.collect();
+    let roundings = roundings(hospitals);
     let of_question = |at| {
         let (mut gradient, mut variance) = (Array1::<f64>::zeros(KNOWN + 1), 0.0);
         for (own, rounding) in hospitals.iter().zip(&roundings) {
