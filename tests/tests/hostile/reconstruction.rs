@@ -330,23 +330,14 @@ fn the_sums_of_very_few_patients_tell_their_rows() {
     let few = first(&truth, FEW);
     let sums = |told: &Told| sums_at(&few, &told.metric, vec![1.0; few.len()]);
     let heard: Vec<Told> = heard.iter().map(sums).collect();
-    let mut best = (f64::INFINITY, Vec::new());
-    for seed in 0..20 {
+    // A second solution fits as well, and has half of the rows: which one a search ends at goes by the last bits of its arithmetic.
+    let mut solutions = (0..20).filter_map(|seed| {
         let mut found = guess(&few, seed);
         let left = search(&mut found, 0, &heard, 4_000);
-        if left < best.0 {
-            best = (left, distances(&found, &few));
-        }
-        if left < 1e-9 {
-            break;
-        }
-    }
-    let recovered = best.1.iter().filter(|far| **far < RECOVERED).count();
-    println!(
-        "misfit {:.1e}: {recovered} of {} rows",
-        best.0,
-        best.1.len()
-    );
-    // A second solution has half of them. Guesses recover none.
-    assert!(recovered * 3 > best.1.len(), "{:.3?}", best.1);
+        let distances = distances(&found, &few);
+        let recovered = distances.iter().filter(|far| **far < RECOVERED).count();
+        println!("misfit {left:.1e}: {recovered} of {} rows", distances.len());
+        (left < 1e-8).then_some((recovered, distances.len()))
+    });
+    assert!(solutions.any(|(recovered, rows)| recovered * 2 > rows));
 }
